@@ -32,10 +32,10 @@ class Measured:
 def answer(work: Callable[[], object]) -> None:
     """In the measured process: do the work and print its time and memory."""
     started, processor_started = time.perf_counter(), time.process_time()
-    found = work()
+    measured = work()
     seconds, processor_seconds = time.perf_counter() - started, time.process_time() - processor_started
     print(
-        json.dumps({"seconds": seconds, "processor_seconds": processor_seconds, "peak_mb": _peak_mb(), "found": found}),
+        json.dumps({"seconds": seconds, "processor_seconds": processor_seconds, "peak_mb": _peak_mb(), "found": measured}),
         flush=True,
     )
     os._exit(0)  # a library that aborts at the end of its process, as deltalake sometimes does, must not discard the result
@@ -50,7 +50,7 @@ def by_turns(
         runs: the script's arguments by the name of the run.
         after: cleans up after each.
     """
-    found: dict[str, list[Measured]] = {name: [] for name in runs}
+    measured: dict[str, list[Measured]] = {name: [] for name in runs}
     # Installed modules are compiled; so are these after the first round, even if the shell forbids bytecode.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     for _ in range(rounds):
@@ -58,10 +58,10 @@ def by_turns(
             done = subprocess.run(
                 [sys.executable, script, *arguments], check=True, capture_output=True, text=True, env=environment
             )
-            found[name].append(Measured(**json.loads(done.stdout.splitlines()[-1])))
+            measured[name].append(Measured(**json.loads(done.stdout.splitlines()[-1])))
             if after is not None:
                 after()
-    return found
+    return measured
 
 
 def show(title: str, cases: Mapping[str, tuple[Mapping[str, list[Measured]], str]]) -> None:

@@ -74,14 +74,14 @@ def numbered(command: Callable[..., object], *arguments: object) -> Callable[[],
 
 def by_turns(runs: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
     """Seconds of each run in each round but the first; the runs alternate, so that other load on the machine affects all of them."""
-    found: dict[str, list[float]] = {name: [] for name in runs}
+    measured: dict[str, list[float]] = {name: [] for name in runs}
     for turn in range(rounds + 1):
         for name, run in runs.items():
             started = time.perf_counter()
             run()
             if turn:
-                found[name].append(time.perf_counter() - started)
-    return found
+                measured[name].append(time.perf_counter() - started)
+    return measured
 
 
 def show(title: str, first: str, table: Mapping[str, Mapping[str, list[float]]], base: str, goals: Mapping[str, str]) -> None:

@@ -66,13 +66,13 @@ def timed_by_turns(ours: Callable[[], object], theirs: Callable[[], object], app
     """Seconds of each append; they alternate, so that other load on the machine affects both."""
     for warm_up in (ours, theirs):
         warm_up()
-    found: tuple[list[float], list[float]] = ([], [])
+    measured: tuple[list[float], list[float]] = ([], [])
     for _ in range(appends):
-        for run, seconds in zip((ours, theirs), found, strict=True):
+        for run, seconds in zip((ours, theirs), measured, strict=True):
             started = time.perf_counter()
             run()
             seconds.append(time.perf_counter() - started)
-    return found
+    return measured
 
 
 def tail(seconds: list[float]) -> float:

@@ -63,20 +63,20 @@ def changes(folder: Path, data: pa.Table, files: int, rounds: int) -> None:
             "Tahoe, copying": (COPYING, ours),
             "deltalake": (COPYING, theirs),
         }
-        found: dict[str, list[tuple[float, int]]] = {way: [] for way in ways}
+        actual: dict[str, list[tuple[float, int]]] = {way: [] for way in ways}
         for number in range(rounds + 1):
             remaining = set()
             for way, (properties, change) in ways.items():
                 path = make_table(folder / f"{name}-{way}-{number}", data, files, properties)
                 measured = measure(path, change)
                 if number:  # the first round warms up
-                    found[way].append(measured)
+                    actual[way].append(measured)
                 remaining.add(summary(path))
             assert len(remaining) == 1, f"different rows are left: {remaining}"
-        seconds = {way: statistics.median(second for second, _ in measured) for way, measured in found.items()}
-        written = {way: statistics.median(size for _, size in measured) for way, measured in found.items()}
+        seconds = {way: statistics.median(second for second, _ in measured) for way, measured in actual.items()}
+        written = {way: statistics.median(size for _, size in measured) for way, measured in actual.items()}
         for way in ways:
-            slower = statistics.median(a[0] / b[0] for a, b in zip(found[way], found["Tahoe, vectors"], strict=True))
+            slower = statistics.median(a[0] / b[0] for a, b in zip(actual[way], actual["Tahoe, vectors"], strict=True))
             if way != "Tahoe, vectors":
                 record(f"{name}, vectors / {way}", 1 / slower)
             goals = f"{'met' if slower >= 3 else 'missed'} (3), {'met' if written[way] >= 10 * written['Tahoe, vectors'] else 'missed'} (10)"
@@ -99,19 +99,19 @@ def reads(folder: Path, data: pa.Table, files: int, rounds: int) -> None:
         if percent:
             tahoe.Table(path).delete(f"id % 100 < {percent}")
         tables[percent] = path
-    found: dict[int, list[float]] = {percent: [] for percent in tables}
+    measured: dict[int, list[float]] = {percent: [] for percent in tables}
     for number in range(rounds + 1):
         for percent, path in tables.items():
             started = time.perf_counter()
             count = tahoe.Table(path).to_arrow().num_rows
             if number:
-                found[percent].append(time.perf_counter() - started)
+                measured[percent].append(time.perf_counter() - started)
             assert count == data.num_rows - data.num_rows // 100 * percent
     grid = Grid(title=f"All of {data.num_rows:,} rows read, of which some are deleted by vectors (medians of {rounds})")
     for header in ("deleted", "seconds", "times that of none"):
         grid.add_column(header, justify="right")
-    for percent, seconds in found.items():
-        ratio = statistics.median(a / b for a, b in zip(seconds, found[0], strict=True))
+    for percent, seconds in measured.items():
+        ratio = statistics.median(a / b for a, b in zip(seconds, measured[0], strict=True))
         if percent:
             record(f"read, {percent} % deleted / none", ratio)
         grid.add_row(f"{percent} %", f"{statistics.median(seconds):.3f}", f"{ratio:.2f}")
@@ -147,8 +147,8 @@ def measure(path: str, change: Change) -> tuple[float, int]:
 
 
 def summary(path: str) -> tuple[int, float]:
-    found = tahoe.Table(path).to_arrow(columns=["id", "value"])
-    return found.num_rows, round(pc.sum(found["value"]).as_py(), 3)
+    rows = tahoe.Table(path).to_arrow(columns=["id", "value"])
+    return rows.num_rows, round(pc.sum(rows["value"]).as_py(), 3)
 
 
 if __name__ == "__main__":

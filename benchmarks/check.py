@@ -66,9 +66,9 @@ def main() -> None:
         }
         for label, (place, deep) in cases.items():
             started, cpu = time.perf_counter(), time.process_time()
-            found = check_table(LocalLogStore(place), deep=deep)
+            findings = check_table(LocalLogStore(place), deep=deep)
             seconds = f"{time.perf_counter() - started:.1f}"
-            counts = Counter(each.code for each in found)
+            counts = Counter(each.code for each in findings)
             findings = ", ".join(f"{count:,} of {code}" for code, count in counts.items())
             grid.add_row(label, seconds, f"{time.process_time() - cpu:.1f}", findings or "none")
     Console(width=140).print(grid)

@@ -67,7 +67,7 @@ def _show(name: str, columns: list[pa.Array], cells: pa.Array, seconds: float) -
     files = table.group_by("cell").aggregate([*stats, ("0", "count")])
     skipped = [_skipped(files[f"{i}_min"], files[f"{i}_max"], values) for i, values in enumerate(columns)]
     largest = pc.max(files["0_count"]).as_py() * files.num_rows / ROWS
-    shown = "".join(f"{100 * one:12.1f}" for one in skipped)
+    shown = "".join(f"{100 * item:12.1f}" for item in skipped)
     mean = 100 * sum(skipped) / len(skipped)
     print(f"{name:10}{shown}{mean:8.1f}{100 * min(skipped):8.1f}{largest:12.2f} x{seconds:8.2f}")
 
@@ -75,7 +75,7 @@ def _show(name: str, columns: list[pa.Array], cells: pa.Array, seconds: float) -
 def _skipped(least: pa.ChunkedArray, greatest: pa.ChunkedArray, values: pa.Array) -> float:
     points = values.take(pa.array(range(0, ROWS, ROWS // POINTS), pa.int64()))
     files = len(least)
-    read = sum(pc.sum(pc.and_(pc.less_equal(least, one), pc.greater_equal(greatest, one))).as_py() for one in points)
+    read = sum(pc.sum(pc.and_(pc.less_equal(least, item), pc.greater_equal(greatest, item))).as_py() for item in points)
     return 1 - read / files / len(points)
 
 

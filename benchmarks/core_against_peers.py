@@ -111,12 +111,12 @@ def rows(count: int) -> pa.Table:
 
 def reads(data: pa.Table) -> list[Case]:
     """Return the reads of all rows, of a thousandth, and of one row."""
-    one = data.num_rows // 3
+    first = data.num_rows // 3
     cases = []
     for name, sql, condition, goals in (
         ("read all rows", "true", None, {"deltalake": 1.0}),
         ("filter that keeps 0.1 %", "value < 0.001", ds.field("value") < 0.001, {"deltalake": 1.0, "DuckDB": 1.0}),
-        ("one row by id", f"id = {one}", ds.field("id") == one, {"deltalake": 1.0, "DuckDB": 1.0}),
+        ("one row by id", f"id = {first}", ds.field("id") == first, {"deltalake": 1.0, "DuckDB": 1.0}),
     ):
         cases.append(
             Case(

@@ -68,7 +68,7 @@ def main() -> None:
             other = python(DELTALAKE, theirs, path, rounds, environment)
             ratio = sum(mine) / sum(other)
             record(name, ratio)
-            grid.add_row(name, *(f"{one:.3f}" for one in mine), "0.25", *(f"{one:.3f}" for one in other), f"{ratio:.2f}")
+            grid.add_row(name, *(f"{item:.3f}" for item in mine), "0.25", *(f"{item:.3f}" for item in other), f"{ratio:.2f}")
         for name, words in COMMANDS.items():
             grid.add_row(name, "", f"{command(words, path, rounds, environment):.3f}", "0.55", "", "", "")
     Console(width=130).print(grid)
@@ -76,27 +76,27 @@ def main() -> None:
 
 def python(program: str, call: str, origin: Path, rounds: int, environment: dict[str, str]) -> tuple[float, float]:
     """Seconds of importing and of the call."""
-    found = []
+    measured = []
     for _ in range(rounds + 1):
         place = origin.with_name("copy")
         shutil.rmtree(place, ignore_errors=True)
         shutil.copytree(origin, place)
         text = program.format(path=str(place), call=call.replace("{{", "{").replace("}}", "}")) + END
-        told = subprocess.run([sys.executable, "-c", text], check=True, capture_output=True, text=True, env=environment)
-        found.append([float(part) for part in told.stdout.split()[-2:]])
-    return statistics.median(one for one, _ in found[1:]), statistics.median(two for _, two in found[1:])
+        process = subprocess.run([sys.executable, "-c", text], check=True, capture_output=True, text=True, env=environment)
+        measured.append([float(part) for part in process.stdout.split()[-2:]])
+    return statistics.median(item for item, _ in measured[1:]), statistics.median(two for _, two in measured[1:])
 
 
 def command(words: list[str], path: Path, rounds: int, environment: dict[str, str]) -> float:
     """Seconds of a whole process of the command line."""
-    found = []
+    measured = []
     for _ in range(rounds + 1):
         before = processor_seconds_of_children()
         subprocess.run(
             [sys.executable, "-m", "tahoe.cli", *words, str(path), "--json"], check=True, capture_output=True, env=environment
         )
-        found.append(processor_seconds_of_children() - before)
-    return statistics.median(found[1:])
+        measured.append(processor_seconds_of_children() - before)
+    return statistics.median(measured[1:])
 
 
 def processor_seconds_of_children() -> float:

@@ -69,9 +69,9 @@ def served(root: Path) -> Iterator[RestCatalog]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
-            found = re.search(r"http://\S+", process.stdout.readline())
-            assert found is not None, "the server did not start"
-            yield RestCatalog("tahoe", uri=found[0])
+            address = re.search(r"http://\S+", process.stdout.readline())
+            assert address is not None, "the server did not start"
+            yield RestCatalog("tahoe", uri=address[0])
         finally:
             process.terminate()
 

@@ -50,12 +50,12 @@ def main() -> None:
         arguments.error("the smallest table has a hundredth of --files and needs 1,000 to take from: give 100,000 or more")
     sizes = (largest // 100, largest // 10, largest)
     with tempfile.TemporaryDirectory() as folder:
-        found = {count: measured(Path(folder) / f"t{count}", count) for count in sizes}
+        actual = {count: measured(Path(folder) / f"t{count}", count) for count in sizes}
         theirs = {count: pyiceberg_seconds(Path(folder) / f"i{count}", count) for count in sizes if count <= asked.pyiceberg}
     print(f"milliseconds of processor time of a conversion, the median of {TIMES}; each commit is converted by itself")
     print(f"{'':26}" + "".join(f"{count:>{WIDTH},}" for count in sizes) + f"{'growth':>{WIDTH}}")
-    for name in found[sizes[0]]:
-        times = [found[count][name] for count in sizes]
+    for name in actual[sizes[0]]:
+        times = [actual[count][name] for count in sizes]
         record(f"{name}, growth with the table", times[-1] / times[0])
         print(f"{name:26}" + "".join(f"{t * 1000:>{WIDTH}.1f}" for t in times) + f"{times[-1] / times[0]:>{WIDTH}.2f}")
 
@@ -103,21 +103,21 @@ def measured(path: Path, count: int) -> dict[str, float]:
     names = {column.name: column.physical_name for column in table.schema()}
     commit(table, (add(names, i) for i in range(count)))
     table.snapshot().files()  # to read the log is no part of a conversion
-    found = {"all, from nothing": seconds(lambda: table.uniform.sync(rebuild=True))}
+    measured = {"all, from nothing": seconds(lambda: table.uniform.sync(rebuild=True))}
     fresh = iter(range(count, 2**40))
     in_a_row = iter(range(count // 2, count))
     spread = _spread(count // 2)
     marks = _spread(count // 2)
-    found["10 files added"] = median(table, lambda: [add(names, next(fresh)) for _ in range(10)])
-    found["10 in a row removed"] = median(table, lambda: [gone(names, next(in_a_row)) for _ in range(10)])
-    found["10 of everywhere removed"] = median(table, lambda: [gone(names, next(spread)) for _ in range(10)])
-    found["10 overwritten"] = median(
+    measured["10 files added"] = median(table, lambda: [add(names, next(fresh)) for _ in range(10)])
+    measured["10 in a row removed"] = median(table, lambda: [gone(names, next(in_a_row)) for _ in range(10)])
+    measured["10 of everywhere removed"] = median(table, lambda: [gone(names, next(spread)) for _ in range(10)])
+    measured["10 overwritten"] = median(
         table, lambda: [gone(names, next(spread)) for _ in range(10)] + [add(names, next(fresh)) for _ in range(10)]
     )
-    found["10 of everywhere marked"] = median(
+    measured["10 of everywhere marked"] = median(
         table, lambda: [a for _ in range(10) for a in marked(add(names, count - 1 - next(marks)))]
     )
-    return found
+    return measured
 
 
 def _spread(count: int) -> Iterator[int]:

@@ -81,7 +81,7 @@ def measured(path: Path, count: int) -> tuple[float, ...]:
     processor = time.process_time() - processor
     numbers = iter(range(count, 2**40))
     victims = iter(range(0, count, count // 8))
-    one = median(lambda: commit(table, [add(names, next(numbers))]), table)
+    one_file = median(lambda: commit(table, [add(names, next(numbers))]), table)
     hundred = median(lambda: commit(table, [add(names, next(numbers)) for _ in range(100)]), table)
     remove = median(lambda: commit(table, [gone(names, next(victims))]), table)
     UNIFORM_RUNTIME.caches.clear()
@@ -91,7 +91,7 @@ def measured(path: Path, count: int) -> tuple[float, ...]:
     for _ in range(40):
         commit(table, [add(names, next(numbers))])
         merge = max(merge, seconds(table.uniform.sync))
-    return count, full, processor, size, one, hundred, remove, cold, merge
+    return count, full, processor, size, one_file, hundred, remove, cold, merge
 
 
 def commit(table: Table, actions: Iterable[AddFile | RemoveFile]) -> None:

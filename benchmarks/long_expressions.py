@@ -39,15 +39,15 @@ def main() -> None:
     parser.add_argument("--terms", default="1000,10000,50000")
     parser.add_argument("--files", type=int, default=2)
     arguments = parser.parse_args()
-    terms = [int(one) for one in arguments.terms.split(",")]
+    terms = [int(item) for item in arguments.terms.split(",")]
     grid = Grid(title=f"processor seconds by terms, {arguments.files} files of 500 rows")
-    for header in ("condition", "through", "by", *(f"{one:,}" for one in terms), "growth of a term"):
+    for header in ("condition", "through", "by", *(f"{item:,}" for item in terms), "growth of a term"):
         grid.add_column(header, justify="left" if header in ("condition", "through", "by") else "right")
     for shape, made in SHAPES.items():
         for way in WAYS:
             for name in ("tahoe", "deltalake"):
-                times = _timed(way, name, [made(one) for one in terms], arguments.files)
-                shown = [f"{one:.2f}" for one in times] + ["–"] * (len(terms) - len(times))
+                times = _timed(way, name, [made(item) for item in terms], arguments.files)
+                shown = [f"{item:.2f}" for item in times] + ["–"] * (len(terms) - len(times))
                 if name == "tahoe" and len(times) == len(terms):
                     record(f"{shape} in {way}, growth of a term", times[-1] / terms[-1] / (times[0] / terms[0]))
                 growth = f"{times[-1] / terms[-1] / (times[0] / terms[0]):.2f}" if len(times) == len(terms) else "–"
@@ -94,16 +94,16 @@ def _timed(way: str, by: str, conditions: list[str], files: int) -> list[float]:
     process = context.Process(target=_work, args=(its, way, by, conditions, files))
     process.start()
     its.close()
-    found: list[float] = []
+    measured: list[float] = []
     try:
         if mine.poll(60) and mine.recv() == _READY:
-            while len(found) < len(conditions) and mine.poll(SECONDS[by] + _SECONDS_TO_MAKE_A_TABLE):
-                found.append(mine.recv())
+            while len(measured) < len(conditions) and mine.poll(SECONDS[by] + _SECONDS_TO_MAKE_A_TABLE):
+                measured.append(mine.recv())
     except EOFError:
         pass  # it was refused, or the process is gone
     process.kill()
     process.join()
-    return [one for one in found if one <= SECONDS[by]]
+    return [item for item in measured if item <= SECONDS[by]]
 
 
 _READY = -1.0

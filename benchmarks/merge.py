@@ -28,14 +28,14 @@ def main() -> None:
         places = {name: Path(folder) / name for name in ("vectors", "copying", "deltalake")}
         for name, place in places.items():
             make_table(place, arguments.rows, arguments.files, vectors=name == "vectors")
-        kept = {name: {file: file.read_bytes() for file in logs(place)} for name, place in places.items()}
+        remaining = {name: {file: file.read_bytes() for file in logs(place)} for name, place in places.items()}
 
         def begin_anew() -> None:
             """The tables before the merge: its new files are deleted, and no old file has changed."""
             for name, place in places.items():
-                for file in set(logs(place)) - set(kept[name]):
+                for file in set(logs(place)) - set(remaining[name]):
                     file.unlink()
-                for file, content in kept[name].items():
+                for file, content in remaining[name].items():
                     file.write_bytes(content)
 
         cases = {}

@@ -77,11 +77,11 @@ def main() -> None:
         for engine in ("tahoe", "deltalake"):
             if arguments.only not in (None, engine):
                 continue
-            found = measure(engine, arguments.seconds, arguments.appends)
+            measured = measure(engine, arguments.seconds, arguments.appends)
             if arguments.json:
-                print(json.dumps(found))
+                print(json.dumps(measured))
             else:
-                show(found)
+                show(measured)
 
 
 def measure(engine: str, seconds: float, appends: int) -> dict[str, object]:

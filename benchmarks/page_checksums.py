@@ -84,14 +84,14 @@ def read(path: Path, verified: bool) -> None:
 
 
 def by_turns(rounds: int, *ways: Callable[[], None]) -> tuple[list[float], ...]:
-    found: tuple[list[float], ...] = tuple([] for _ in ways)
+    measured: tuple[list[float], ...] = tuple([] for _ in ways)
     for turn in range(rounds + 1):
-        for seconds, way in zip(found, ways, strict=True):
+        for seconds, way in zip(measured, ways, strict=True):
             started = time.process_time()
             way()
             if turn:
                 seconds.append(time.process_time() - started)
-    return found
+    return measured
 
 
 if __name__ == "__main__":

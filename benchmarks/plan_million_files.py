@@ -38,12 +38,12 @@ def main() -> None:
         texts, structs = make_table(Path(folder), arguments.files)
         commits = make_commits(Path(folder) / "commits", arguments.commits)
         # The most work for a filter by text: half of the files are refuted by their least value, half by their greatest.
-        wanted = str(arguments.files // 2 * ROWS_PER_FILE + 1)
+        expected = str(arguments.files // 2 * ROWS_PER_FILE + 1)
         cases = {}
         for name, table, goal in (("plan, statistics as text", texts, "≥ 10"), ("plan, as structs", structs, "≥ 30")):
             runs = {
-                "Tahoe": ["tahoe_plan", str(table), wanted],
-                "deltalake, actions": ["deltalake_actions", str(table), wanted],
+                "Tahoe": ["tahoe_plan", str(table), expected],
+                "deltalake, actions": ["deltalake_actions", str(table), expected],
                 "deltalake, query": ["deltalake_query", str(table), str(MISSING)],
                 "DuckDB": ["duckdb_count", str(table), str(MISSING)],
             }
@@ -57,8 +57,8 @@ def main() -> None:
         ):
             runs = {who: [f"{who.lower()}_{work}", str(table), "0"] for who in ("Tahoe", "deltalake")}
             cases[name] = (by_turns(script, runs, arguments.rounds, after=lambda: _forget_commits(texts)), goal)
-            found = {who: {str(each.found) for each in measured} for who, measured in cases[name][0].items()}
-            assert len(set().union(*found.values())) == 1, f"{name}: different answers: {found}"
+            actual = {who: {str(each.found) for each in measured} for who, measured in cases[name][0].items()}
+            assert len(set().union(*actual.values())) == 1, f"{name}: different answers: {actual}"
     show(f"{arguments.files:,} live files (medians of {arguments.rounds})", cases)
 
 

@@ -70,12 +70,12 @@ def files(start: int) -> pa.Table:
 
 
 def timed(run: Callable[[], int], rounds: int) -> float:
-    found = []
+    measured = []
     for _ in range(rounds):
         begin = time.process_time()
         run()
-        found.append(time.process_time() - begin)
-    return statistics.median(found)
+        measured.append(time.process_time() - begin)
+    return statistics.median(measured)
 
 
 if __name__ == "__main__":

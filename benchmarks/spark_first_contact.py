@@ -52,7 +52,7 @@ def main() -> None:
             figures = merges_of_both(folder, arguments.rows, arguments.rounds)
         else:
             firsts = [told(arguments.rows) for _ in range(arguments.processes)]
-            figures = {name: statistics.median(one[name] for one in firsts) for name in firsts[0]}
+            figures = {name: statistics.median(item[name] for item in firsts) for name in firsts[0]}
             figures |= small_merge(folder, arguments.rows, arguments.rounds)
     for name, figure in figures.items():
         if name.startswith("ratio"):
@@ -117,7 +117,7 @@ def small_merge(folder: str, rows: int, rounds: int) -> dict[str, float]:
     }
     taken = by_turns(runs, rounds)
     spark.stop()
-    figures = {f"{name}, {rows} rows": statistics.median(one) for name, one in taken.items()}
+    figures = {f"{name}, {rows} rows": statistics.median(item) for name, item in taken.items()}
     return {**figures, "ratio": statistics.median(a / b for a, b in zip(*taken.values(), strict=True))}
 
 
@@ -133,7 +133,7 @@ def merges_of_both(folder: str, rows: int, rounds: int) -> dict[str, float]:
             frame.write.format("delta").option("delta.enableDeletionVectors", vectors).save(path)
             runs[name] = partial(spark.sql, MERGE.format(path=path, step=rows // 100))
         taken = by_turns(runs, rounds)
-        figures |= {f"{name}, {kind}": statistics.median(one) for name, one in taken.items()}
+        figures |= {f"{name}, {kind}": statistics.median(item) for name, item in taken.items()}
         figures[f"ratio, {kind}"] = statistics.median(a / b for a, b in zip(*taken.values(), strict=True))
     mine.stop()
     return figures

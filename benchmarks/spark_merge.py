@@ -70,8 +70,8 @@ def measured(
 
     def by_hand() -> None:
         news = source("by hand")
-        kept = spark.read.parquet(str(folder / "parquet")).join(news, "id", "left_anti")
-        kept.unionByName(news).write.mode("overwrite").parquet(str(folder / "anew"))
+        remaining = spark.read.parquet(str(folder / "parquet")).join(news, "id", "left_anti")
+        remaining.unionByName(news).write.mode("overwrite").parquet(str(folder / "anew"))
 
     def merge(name: str) -> None:
         target = DeltaTable.forPath(spark, str(folder / name)).alias("t")

@@ -52,7 +52,7 @@ def main() -> None:
     mine.stop()
     grid = Grid("way", "seconds", "to Tahoe's", title=f"{arguments.files} files of {arguments.rows} rows")
     for name, taken in seconds.items():
-        ratio = statistics.median(one / own for one, own in zip(taken, seconds["tahoe"], strict=True))
+        ratio = statistics.median(item / own for item, own in zip(taken, seconds["tahoe"], strict=True))
         if name != "tahoe":
             record(f"OPTIMIZE, {name}", 1 / ratio)
         grid.add_row(name, f"{statistics.median(taken):.2f}", f"{ratio:.2f}")
@@ -69,7 +69,7 @@ def make(path: str, files: int, rows: int) -> None:
 
 def measure(ways: Mapping[str, Callable[[str], object]], first: Path, rounds: int) -> dict[str, list[float]]:
     """Way → seconds of each round but the first."""
-    found: dict[str, list[float]] = {name: [] for name in ways}
+    measured: dict[str, list[float]] = {name: [] for name in ways}
     for turn in range(rounds + 1):
         for name, run in ways.items():
             place = first.with_name(f"{name.replace(' ', '-')}-{turn}")
@@ -77,9 +77,9 @@ def measure(ways: Mapping[str, Callable[[str], object]], first: Path, rounds: in
             started = time.perf_counter()
             run(str(place))
             if turn:
-                found[name].append(time.perf_counter() - started)
+                measured[name].append(time.perf_counter() - started)
             shutil.rmtree(place)
-    return found
+    return measured
 
 
 def optimized(spark: SparkSession, path: str) -> object:

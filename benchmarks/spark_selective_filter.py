@@ -37,14 +37,18 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = make(Path(folder) / "table", arguments.files)
         schema = spark.read.format("delta").load(path).schema
-        wanted = arguments.files // 2 * ROWS + 5
+        expected = arguments.files // 2 * ROWS + 5
         ways: dict[str, Callable[[], DataFrame]] = {
             "Parquet": lambda: spark.read.schema(schema).parquet(f"{path}/data"),
             "Tahoe": lambda: spark.read.format("delta").load(path),
         }
         table = {}
         for case, query, rounds in (
-            (f"one id among {arguments.files:,} files", lambda frame: frame.where(f"id = {wanted}").collect(), arguments.rounds),
+            (
+                f"one id among {arguments.files:,} files",
+                lambda frame: frame.where(f"id = {expected}").collect(),
+                arguments.rounds,
+            ),
             ("the sum of a column of all files", lambda frame: frame.agg(sf.sum("x")).collect(), 2),
         ):
             assert len(query(ways["Parquet"]())) == len(query(ways["Tahoe"]())) == 1

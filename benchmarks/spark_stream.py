@@ -52,7 +52,7 @@ def main() -> None:
         table = {
             f"{arguments.rows} rows": by_turns(whole(sessions, mine, folder), arguments.rounds),
             f"start, {arguments.files} files": by_turns(
-                {name: partial(start, one, f"{folder}/many") for name, one in sessions.items()}, arguments.rounds
+                {name: partial(start, item, f"{folder}/many") for name, item in sessions.items()}, arguments.rounds
             ),
             "commit to row": visible(sessions, folder, arguments.rounds),
         }
@@ -93,8 +93,8 @@ def whole(sessions: dict[str, SparkSession], mine: SparkSession, folder: str) ->
     """Way → a query over all rows."""
     schema = mine.read.parquet(f"{folder}/parquet").schema
     runs: dict[str, Callable[[], object]] = {
-        name: partial(run, lambda one=one: one.readStream.format("delta").load(f"{folder}/rows"))
-        for name, one in sessions.items()
+        name: partial(run, lambda session=session: session.readStream.format("delta").load(f"{folder}/rows"))
+        for name, session in sessions.items()
     }
     return runs | {"parquet": partial(run, lambda: mine.readStream.schema(schema).parquet(f"{folder}/parquet"))}
 
@@ -110,45 +110,45 @@ def start(spark: SparkSession, path: str) -> None:
     tahoe.cache.clear()
     if "DeltaCatalog" in str(spark.conf.get("spark.sql.catalog.spark_catalog", "")):
         spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
-    given = Event()
+    arrived = Event()
 
     def take(batch: DataFrame, _number: int) -> None:
         batch.collect()
-        given.set()
+        arrived.set()
 
     with tempfile.TemporaryDirectory() as at:
         stream = spark.readStream.format("delta").option("maxFilesPerTrigger", FIRST).load(path)
         query = stream.writeStream.foreachBatch(take).option("checkpointLocation", at).trigger(processingTime="1 hour").start()
-        if not given.wait(600):
+        if not arrived.wait(600):
             raise RuntimeError(f"no batch of {path}: {query.exception()}")
         query.stop()
 
 
 def visible(sessions: dict[str, SparkSession], folder: str, rounds: int) -> dict[str, list[float]]:
     """Way → seconds from a commit until a query that waits has given its row."""
-    found: dict[str, list[float]] = {}
+    measured: dict[str, list[float]] = {}
     for name, spark in sessions.items():
-        table, given, at = Table(f"{folder}/visible_{name}"), Event(), f"{folder}/at_{name}"
+        table, arrived, at = Table(f"{folder}/visible_{name}"), Event(), f"{folder}/at_{name}"
         table.append(pa.table({"id": [0]}))
 
-        def take(batch: DataFrame, _number: int, given: Event = given) -> None:
+        def take(batch: DataFrame, _number: int, arrived: Event = arrived) -> None:
             if batch.collect():
-                given.set()
+                arrived.set()
 
         stream = spark.readStream.format("delta").load(table.url)
         query = stream.writeStream.foreachBatch(take).option("checkpointLocation", at).trigger(processingTime="0 seconds").start()
         query.processAllAvailable()
         seconds = []
         for _ in range(4 * rounds):
-            given.clear()
+            arrived.clear()
             table.append(pa.table({"id": [1]}))
             started = time.perf_counter()
-            if not given.wait(60):
+            if not arrived.wait(60):
                 raise RuntimeError(f"{name} gave no row: {query.exception()}")
             seconds.append(time.perf_counter() - started)
         query.stop()
-        found[name] = seconds[rounds:]
-    return found
+        measured[name] = seconds[rounds:]
+    return measured
 
 
 def empty_trigger(spark: SparkSession, path: str) -> float:

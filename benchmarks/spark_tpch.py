@@ -86,8 +86,8 @@ def measure(ways: Mapping[str, SparkSession], folder: Path, scale: float, rounds
         if any(other != answers[0] for other in answers):
             raise SystemExit(f"query {number}: the answers differ")
         runs = {way: partial(answer, spark, way, query) for way, spark in ways.items()}
-        figures[f"Q{number}"] = {way: statistics.median(one) for way, one in by_turns(runs, rounds).items()}
-    figures["all"] = {way: sum(one[way] for one in figures.values()) for way in ways}
+        figures[f"Q{number}"] = {way: statistics.median(item) for way, item in by_turns(runs, rounds).items()}
+    figures["all"] = {way: sum(item[way] for item in figures.values()) for way in ways}
     next(iter(ways.values())).stop()
     return figures
 
@@ -96,7 +96,7 @@ def answer(spark: SparkSession, database: str, query: str) -> list[tuple[object,
     """The rows; the last digits of averages of doubles depend on the order of rows."""
     spark.sql(f"USE {database}")
     rows = spark.sql(query).collect()
-    return [tuple(round(one, 4) if isinstance(one, float | Decimal) else one for one in row) for row in rows]
+    return [tuple(round(item, 4) if isinstance(item, float | Decimal) else item for item in row) for row in rows]
 
 
 if __name__ == "__main__":

@@ -47,12 +47,12 @@ def main() -> None:
         make_v2_table(larger, files * arguments.times)
         written = {}
         tables = (classic, v2)
-        kept = {table: _log_of(table) for table in tables}
+        remaining = {table: _log_of(table) for table in tables}
         hints = {table: (table / "_delta_log" / "_last_checkpoint").read_bytes() for table in tables}
 
         def remove_checkpoints() -> None:
             for table in tables:
-                for path in _log_of(table) - kept[table]:
+                for path in _log_of(table) - remaining[table]:
                     path.unlink()
                 (table / "_delta_log" / "_last_checkpoint").write_bytes(hints[table])
 
@@ -63,7 +63,7 @@ def main() -> None:
         ):
             for table in tables:
                 add_commit(table, 11, removed, step)
-                kept[table] = kept[table] | {table / "_delta_log" / f"{11:020d}.json"}
+                remaining[table] = remaining[table] | {table / "_delta_log" / f"{11:020d}.json"}
             runs = {"Tahoe": ["checkpoint", str(v2)], "classic": ["checkpoint", str(classic)]}
             written[f"checkpoint, {name}"] = by_turns(script, runs, arguments.rounds, after=remove_checkpoints), goal
         show(f"The next checkpoint of {files:,} files, V2 and classic (medians of {arguments.rounds})", written)

@@ -68,10 +68,10 @@ def _tahoe(table: str, *, opened: bool, properties: dict[str, str]) -> Callable[
         snapshot.files()
         return snapshot
 
-    kept = whole() if opened else None
+    remaining = whole() if opened else None
 
     def work() -> object:
-        snapshot = kept or whole()
+        snapshot = remaining or whole()
         config = replace(snapshot.config, metadata=replace(snapshot.metadata, configuration=properties))
         hint = write_checkpoint(
             store, snapshot.version, snapshot.state, snapshot.files(), snapshot.tombstones(), config, now_ms=1_700_000_000_000

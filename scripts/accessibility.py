@@ -99,7 +99,7 @@ def problems(views: Sequence[View]) -> list[str]:
         if not view.passed:
             raise ValueError(f"{name}: no rule of axe-core applied, so the page was not checked")
         lines += [f"{name}: blocked: {text}" for text in view.blocked]
-        lines += [f"{name}: {': '.join(found[part] for part in _PARTS)}" for found in view.violations]
+        lines += [f"{name}: {': '.join(actual[part] for part in _PARTS)}" for actual in view.violations]
     return lines
 
 

@@ -71,10 +71,10 @@ tables with this writer feature, for which reading needs no support. An engine w
 def version_of(file: str, name: str) -> str:
     """Return the version in a lock file, or that which a pattern finds in another file."""
     pattern = name if "(" in name else rf"^{re.escape(name)}==(\S+)"
-    found = re.search(pattern, (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE)
-    if found is None:
+    actual = re.search(pattern, (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE)
+    if actual is None:
         raise LookupError(f"{file} has no version of {name}")
-    return found[1]
+    return actual[1]
 
 
 def tested(row: tuple[str, ...]) -> str:

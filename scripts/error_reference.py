@@ -40,7 +40,7 @@ class Message:
 
 def messages(folder: Path = Path("tahoe")) -> set[Message]:
     """Return the messages whose code and text are literals in the source."""
-    return {found for path in sorted(folder.rglob("*.py")) for found in _of_module(ast.parse(path.read_text(encoding="utf-8")))}
+    return {actual for path in sorted(folder.rglob("*.py")) for actual in _of_module(ast.parse(path.read_text(encoding="utf-8")))}
 
 
 def page() -> str:

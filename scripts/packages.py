@@ -66,8 +66,8 @@ def main(chosen: list[str]) -> int:
         return 1
     shutil.rmtree(ROOT / "dist", ignore_errors=True)
     built = build(ROOT / "dist")
-    found = problems(built) + _rebuilt(built)
-    print("\n".join(found) or "contents and metadata: no problem; the sdist builds the same wheel")
+    actual = problems(built) + _rebuilt(built)
+    print("\n".join(actual) or "contents and metadata: no problem; the sdist builds the same wheel")
     for path in (built.wheel, built.sdist):
         print(f"{path.name}: {path.stat().st_size / 1e6:.2f} MB")
     steps = []
@@ -75,7 +75,7 @@ def main(chosen: list[str]) -> int:
         with tempfile.TemporaryDirectory(prefix=f"tahoe-{name}-") as folder:
             steps.append(_step(name, Path(folder), built))
         print(_line(steps[-1]), flush=True)
-    return 1 if found or any(step.error for step in steps) else 0
+    return 1 if actual or any(step.error for step in steps) else 0
 
 
 def _rebuilt(built: Distributions) -> list[str]:
@@ -162,9 +162,9 @@ def _configuration(properties: Mapping[str, str]) -> dict[str, str]:
 
 def _run(venv: Path, folder: Path, program: str, *arguments: str, **variables: str) -> None:
     """Run a program of an environment as after `source bin/activate`, and raise an error with its output if it fails."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYSPARK", "TAHOE"))}
-    path = f"{venv}/bin{os.pathsep}{kept['PATH']}"
-    environment = {**kept, "PATH": path, "VIRTUAL_ENV": str(venv), "PYTHONNOUSERSITE": "1", **variables}
+    remaining = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYSPARK", "TAHOE"))}
+    path = f"{venv}/bin{os.pathsep}{remaining['PATH']}"
+    environment = {**remaining, "PATH": path, "VIRTUAL_ENV": str(venv), "PYTHONNOUSERSITE": "1", **variables}
     command = [str(venv / "bin" / program), *arguments]
     subprocess.run(command, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=True)
 

@@ -62,9 +62,9 @@ def main(tag: str) -> int:
     tag = tag or f"v{source_version()}"
     status = subprocess.run(["git", "status", "--porcelain"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
     built = build(ROOT / "dist")
-    found = [*version_problems(tag, source_version(), project, changelog), *tree_problems(status), *problems(built)]
-    print("\n".join(found) or f"{tag} can be released: {built.wheel.name} and {built.sdist.name} in dist/")
-    return 1 if found else 0
+    actual = [*version_problems(tag, source_version(), project, changelog), *tree_problems(status), *problems(built)]
+    print("\n".join(actual) or f"{tag} can be released: {built.wheel.name} and {built.sdist.name} in dist/")
+    return 1 if actual else 0
 
 
 if __name__ == "__main__":

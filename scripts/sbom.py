@@ -22,7 +22,7 @@ _ENTRY = re.compile(r"^([A-Za-z0-9][\w.-]*)==.*(?:\n[ \t]+.*)*", re.MULTILINE)
 
 def required(name: str, extras: frozenset[str]) -> set[str]:
     """Return the names of the packages that a package with these extras needs, with their own requirements."""
-    found: set[str] = set()
+    actual: set[str] = set()
     seen: set[tuple[str, frozenset[str]]] = set()
     waiting = [(canonicalize_name(name), extras)]
     while waiting:
@@ -33,9 +33,9 @@ def required(name: str, extras: frozenset[str]) -> set[str]:
         for text in _requirements(current[0]):
             requirement = Requirement(text)
             if requirement.marker is None or any(requirement.marker.evaluate({"extra": extra}) for extra in {"", *current[1]}):
-                found.add(canonicalize_name(requirement.name))
+                actual.add(canonicalize_name(requirement.name))
                 waiting.append((canonicalize_name(requirement.name), frozenset(requirement.extras)))
-    return found
+    return actual
 
 
 def _requirements(name: str) -> list[str]:

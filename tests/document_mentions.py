@@ -131,9 +131,9 @@ def _paths(code: list[str]) -> Iterator[str]:
 def _exists(path: str, folder: Path) -> bool:
     if "/" not in path:
         return any(
-            found for top in ("tahoe", "tests", "scripts", "benchmarks", "docs") for found in (ROOT / top).rglob(path)
+            actual for top in ("tahoe", "tests", "scripts", "benchmarks", "docs") for actual in (ROOT / top).rglob(path)
         ) or (any(ROOT.glob(path)))
-    return any(found for root in (ROOT, ROOT / "tahoe", folder) for found in root.glob(path.rstrip("/")))
+    return any(actual for root in (ROOT, ROOT / "tahoe", folder) for actual in root.glob(path.rstrip("/")))
 
 
 @functools.cache

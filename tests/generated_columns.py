@@ -25,7 +25,7 @@ _MONTHS = [datetime(2018 + number // 12, number % 12 + 1, 15, 8, tzinfo=UTC) for
 _DAYS = [time.date() for time in _TIMES]
 _DATES = [time.date() for time in _MONTHS]
 _TEXTS = [f"{letter}{number}foo" for letter in "abcde" for number in range(2)]
-_DATE_TEXTS = [str(one) for one in _DATES]
+_DATE_TEXTS = [str(item) for item in _DATES]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,8 @@ class Generated:
 
 def _at(text: str, equal: int, least: int, greatest: int) -> dict[str, int]:
     """Every comparison with one constant → the number of files with equal values, with values not less, and with values not greater."""
-    found = {"=": equal, "<=>": equal, ">": least, ">=": least, "<": greatest, "<=": greatest}
-    return {**{f"{{b}} {op} {text}": files for op, files in found.items()}, "{b} IS NULL": 1}
+    actual = {"=": equal, "<=>": equal, ">": least, ">=": least, "<": greatest, "<=": greatest}
+    return {**{f"{{b}} {op} {text}": files for op, files in actual.items()}, "{b} IS NULL": 1}
 
 
 _PARTS = {"year": "YEAR({b})", "month": "MONTH({b})", "day": "DAY({b})", "hour": "HOUR({b})"}

@@ -39,38 +39,38 @@ class Method:
     @property
     def parameters(self) -> list[inspect.Parameter]:
         """Its parameters, without `self`."""
-        found = list(inspect.signature(self.function).parameters.values())
-        return [one for one in found if one.name not in ("self", "cls")]
+        actual = list(inspect.signature(self.function).parameters.values())
+        return [item for item in actual if item.name not in ("self", "cls")]
 
 
 @cache
 def modules_of_classes() -> dict[str, str]:
     """The module of each class at the top of a module of the package, by its name."""
-    found = {}
+    actual = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         module = ".".join(("tahoe", *path.relative_to(PACKAGE).with_suffix("").parts))
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.ClassDef):
-                found.setdefault(node.name, module)
-    return found
+                actual.setdefault(node.name, module)
+    return actual
 
 
 def reached(roots: Iterable[Any]) -> list[type]:
     """The classes that a caller gets from these functions and classes: the types of returned values."""
-    found: dict[type, None] = {}
+    actual: dict[type, None] = {}
     pending = list(roots)
     while pending:
         root = pending.pop()
         if isinstance(root, type):
-            if root in found:
+            if root in actual:
                 continue
-            found[root] = None
+            actual[root] = None
         functions = [method.function for method in methods(root)] if isinstance(root, type) else [root]
         for function in functions:
             for name in re.findall(r"\b[A-Z]\w+", str(inspect.signature(function).return_annotation)):
                 if name in modules_of_classes():
                     pending.append(getattr(import_module(modules_of_classes()[name]), name))
-    return list(found)
+    return list(actual)
 
 
 def methods(owner: type) -> Iterator[Method]:

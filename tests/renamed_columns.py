@@ -41,7 +41,10 @@ EXPECTED = [
 def _rows(ids: Iterable[int]) -> pa.Table:
     inner = ({"x": i, "y": "v"} for i in ids)
     return pa.Table.from_pylist(
-        [{"id": one["x"], "a": one["x"] * 10, "s": one, "l": [one], "m": {"k": one}, "p": f"p{one['x'] % 2}"} for one in inner],
+        [
+            {"id": item["x"], "a": item["x"] * 10, "s": item, "l": [item], "m": {"k": item}, "p": f"p{item['x'] % 2}"}
+            for item in inner
+        ],
         _SCHEMA,
     )
 

@@ -82,15 +82,15 @@ def _are_soak(cases: Sequence[pytest.Item]) -> bool:
 
 def _beyond_sample(cases: Sequence[pytest.Item]) -> list[pytest.Item]:
     """The cases of one test that are not in its sample."""
-    kept = [case for case in cases if not case.get_closest_marker("soak")]
-    has_sample = len(kept) < len(cases)
+    remaining = [case for case in cases if not case.get_closest_marker("soak")]
+    has_sample = len(remaining) < len(cases)
     if cases[0].get_closest_marker("spark"):
         one_in = ONE_OF_SAMPLE_ON_SPARK_IN if has_sample else ONE_ON_SPARK_IN
     elif has_sample:
         one_in = ONE_OF_SAMPLE_IN
     else:
-        one_in = ONE_CASE_IN if len(kept) > FEW_CASES else 1
-    return _all_but_one_in(one_in, kept)
+        one_in = ONE_CASE_IN if len(remaining) > FEW_CASES else 1
+    return _all_but_one_in(one_in, remaining)
 
 
 def _all_but_one_in(count: int, items: Sequence[Kind]) -> list[Kind]:

@@ -27,11 +27,11 @@ def generate(name: str, scale: float) -> duckdb.DuckDBPyConnection:
 
 def tables(database: duckdb.DuckDBPyConnection, folder: Path) -> dict[str, str]:
     """Each table as one Parquet file. Name → path."""
-    found = {}
+    actual = {}
     for (name,) in database.execute("SELECT table_name FROM duckdb_tables() ORDER BY 1").fetchall():
-        found[name] = str(folder / f"{name}.parquet")
-        database.execute(f"COPY {name} TO '{found[name]}' (FORMAT parquet)")
-    return found
+        actual[name] = str(folder / f"{name}.parquet")
+        database.execute(f"COPY {name} TO '{actual[name]}' (FORMAT parquet)")
+    return actual
 
 
 def tpch_queries(database: duckdb.DuckDBPyConnection) -> dict[int, str]:

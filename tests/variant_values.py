@@ -62,7 +62,7 @@ PRIMITIVES = {
     "timestamp_ntz_nanos": _packed(19, pa.timestamp("ns"), "<q"),
     "uuid": Primitive(20, pa.binary(16), bytes, bytes),
 }
-_TAGS = {one.number: tag for tag, one in PRIMITIVES.items()}
+_TAGS = {item.number: tag for tag, item in PRIMITIVES.items()}
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def value_of(tree: Any, names: Sequence[str], style: Style = Style()) -> bytes:
     if tag in PRIMITIVES:
         return bytes([PRIMITIVES[tag].number << 2]) + PRIMITIVES[tag].pack(inside[0])
     if tag == "array":
-        return _nested([], [value_of(one, names, style) for one in inside[0]], style)
+        return _nested([], [value_of(item, names, style) for item in inside[0]], style)
     keys = sorted(inside[0], key=str.encode)
     return _nested([names.index(key) for key in keys], [value_of(inside[0][key], names, style) for key in keys], style, True)
 
@@ -139,12 +139,12 @@ def _tree(names: list[str], value: bytes) -> Any:
         at += wide * count
     starts = [int.from_bytes(value[at + width * i : at + width * (i + 1)], "little") for i in range(count)]
     at += width * (count + 1)
-    found = [_tree(names, value[at + start :]) for start in starts]
+    actual = [_tree(names, value[at + start :]) for start in starts]
     if basic == 3:
-        return "array", found
+        return "array", actual
     keys = [names[i] for i in ids]
     assert keys == sorted(keys, key=str.encode), "an object lists its fields in the order of their names"
-    return "object", dict(zip(keys, found, strict=True))
+    return "object", dict(zip(keys, actual, strict=True))
 
 
 _ANY: dict[int, Any] = {8: Decimal(0), 9: Decimal(0), 10: Decimal(0), 20: bytes(16)}
@@ -154,7 +154,7 @@ def apart(trees: Sequence[Any], shape: Any, names: Sequence[str], style: Style =
     """The variants (None: no variant) as a file would have them that takes them apart into this shape."""
     kind = pa.struct([pa.field("metadata", pa.binary()), *_kind(shape)])
     metadata = metadata_of(names, style)
-    rows = [None if one is None else {"metadata": metadata, **_parts(one, shape, names, style)} for one in trees]
+    rows = [None if item is None else {"metadata": metadata, **_parts(item, shape, names, style)} for item in trees]
     return pa.array(rows, kind)
 
 
@@ -166,7 +166,7 @@ def _kind(shape: Any) -> list[pa.Field]:
         case ("array", inside):
             typed = pa.list_(pa.field("element", pa.struct(_kind(inside)), False))
         case ("object", fields):
-            typed = pa.struct([pa.field(name, pa.struct(_kind(one)), False) for name, one in fields.items()])
+            typed = pa.struct([pa.field(name, pa.struct(_kind(item)), False) for name, item in fields.items()])
         case "boolean":
             typed = pa.bool_()
         case _:
@@ -180,10 +180,10 @@ def _parts(tree: Any, shape: Any, names: Sequence[str], style: Style) -> dict[st
     tag, *inside = tree
     match shape:
         case ("array", element) if tag == "array":
-            return {"value": None, "typed_value": [_parts(one, element, names, style) for one in inside[0]]}
+            return {"value": None, "typed_value": [_parts(item, element, names, style) for item in inside[0]]}
         case ("object", fields) if tag == "object":
-            rest = {name: one for name, one in inside[0].items() if name not in fields}
-            typed = {name: _parts(inside[0].get(name), one, names, style) for name, one in fields.items()}
+            rest = {name: item for name, item in inside[0].items() if name not in fields}
+            typed = {name: _parts(inside[0].get(name), item, names, style) for name, item in fields.items()}
             return {"value": value_of(("object", rest), names, style) if rest else None, "typed_value": typed}
         case str() if tag == shape:
             return {"value": None, "typed_value": inside[0]}

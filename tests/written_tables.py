@@ -82,9 +82,9 @@ def _is_looked_at(item: pytest.Item) -> bool:
 def _looked_at(item: pytest.Item) -> list[LogStore]:
     """The tables below a test's folder, and those in memory that came to be with it."""
     folder = getattr(item, "funcargs", {}).get("tmp_path")
-    found = tables_of_tahoe(folder) if isinstance(folder, Path) else iter(())
+    actual = tables_of_tahoe(folder) if isinstance(folder, Path) else iter(())
     in_memory = tables_in_memory(frozenset(_memory_stores) - item.stash[_BEFORE])
-    return list(islice(chain(found, in_memory), None if _LOOKS_AT_ALL else _MOST_TABLES_OF_A_TEST))
+    return list(islice(chain(actual, in_memory), None if _LOOKS_AT_ALL else _MOST_TABLES_OF_A_TEST))
 
 
 def broken_rules(stores: Iterable[LogStore], known: set[str]) -> Iterator[str]:
@@ -98,7 +98,7 @@ def broken_rules(stores: Iterable[LogStore], known: set[str]) -> Iterator[str]:
             yield f"{store.url}: {error}"
             continue
         expected = known | (_OF_POSITION_DELETES if violations and _has_position_deletes(store) else set())
-        yield from (f"{store.url}: {found.section}: {found}" for found in violations if found.code not in expected)
+        yield from (f"{store.url}: {actual.section}: {actual}" for actual in violations if actual.code not in expected)
     _spent += time.perf_counter() - started
 
 

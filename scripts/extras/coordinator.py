@@ -9,8 +9,8 @@ assert psycopg.pq.__impl__ == "binary"  # no compiler, no system library
 coordinator = tahoe.SqlCoordinator("sqlite:///coordinator.db")
 managed = {"delta.feature.catalogManaged": "supported"}
 schema = pa.schema([("id", pa.int64())])
-one, two = (tahoe.Table.create(name, schema, properties=managed, coordinator=coordinator) for name in ("one", "two"))
-with tahoe.transaction(one, two) as together:
-    together[one].append(pa.table({"id": [1]}))
+first, two = (tahoe.Table.create(name, schema, properties=managed, coordinator=coordinator) for name in ("one", "two"))
+with tahoe.transaction(first, two) as together:
+    together[first].append(pa.table({"id": [1]}))
     together[two].append(pa.table({"id": [2]}))
-assert [snapshot.scan().to_arrow().num_rows for snapshot in tahoe.read_together(one, two)] == [1, 1]
+assert [snapshot.scan().to_arrow().num_rows for snapshot in tahoe.read_together(first, two)] == [1, 1]

@@ -14,7 +14,7 @@ tahoe.Table.create("warehouse/sales/orders", pa.schema([("id", pa.int64())]), pr
 command = ["tahoe", "serve", "--iceberg", "warehouse", "--port", "0"]
 with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as server:
     try:
-        address = next(found[0] for line in server.stdout if (found := re.search(r"http://127\.0\.0\.1:\d+", line)))
+        address = next(actual[0] for line in server.stdout if (actual := re.search(r"http://127\.0\.0\.1:\d+", line)))
         with urllib.request.urlopen(f"{address}/v1/namespaces/sales/tables") as response:
             assert [table["name"] for table in json.load(response)["identifiers"]] == ["orders"]
         request = urllib.request.Request(address, headers={"Accept": "text/html"})

@@ -113,8 +113,8 @@ class TablesInTransaction:
         self._held: dict[str, HeldTable] = {}
         self._shown: dict[str, Any] = {}
         for table, snapshot in zip(tables, snapshots, strict=True):
-            held = self._held[snapshot.store.url] = HeldTable(_plain(table), snapshot)
-            self._shown[held.url] = TableInTransaction(held) if isinstance(table, Table) else table._in_transaction(held)
+            opened = self._held[snapshot.store.url] = HeldTable(_plain(table), snapshot)
+            self._shown[opened.url] = TableInTransaction(opened) if isinstance(table, Table) else table._in_transaction(opened)
         self._versions: Mapping[str, int] | None = None
 
     @overload

@@ -123,7 +123,7 @@ def _shown(name: str, value: str | None) -> str:
 
 
 def _pair(text: str, separator: str, role: str, example: str) -> tuple[str, str]:
-    name, found, value = text.partition(separator)
-    if not name or not found or not value:
+    name, sign, value = text.partition(separator)
+    if not name or not sign or not value:
         raise InvalidRequest(f"{text!r} is not {role}: write it as {example}.", code="TAHOE_ARGUMENT_PAIR", argument=text)
     return name, value

@@ -326,11 +326,11 @@ class _Application:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="tahoe-serve")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        kept = bytearray()
+        request_body = bytearray()
         while True:
             message = await receive()
             # One byte more than the catalog accepts shows that a body is too large; the rest is discarded.
-            kept += message.get("body", b"")[: self._catalog.most_body_bytes + 1 - len(kept)]
+            request_body += message.get("body", b"")[: self._catalog.most_body_bytes + 1 - len(request_body)]
             if not message.get("more_body"):
                 break
         if message["type"] == "http.disconnect":
@@ -340,7 +340,7 @@ class _Application:
             scope["raw_path"].decode("latin-1"),
             scope["query_string"].decode("latin-1"),
             {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]},
-            bytes(kept),
+            bytes(request_body),
         )
         import asyncio  # for this command only: all others start without it
 

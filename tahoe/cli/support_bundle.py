@@ -113,7 +113,7 @@ def _table(path: str, option: list[str]) -> Mapping[str, object]:
             "protocol": snapshot.protocol.to_json_value(),
             "properties": {name: _property(name, value) for name, value in snapshot.metadata.configuration.items()},
             "commits": [_commit(commit) for commit in table.history(_MOST_COMMITS)],
-            "check": [{"code": found.code, "version": found.version} for found in table.check()],
+            "check": [{"code": finding.code, "version": finding.version} for finding in table.check()],
         }
     except TahoeError as error:
         return {"error": error.code}

@@ -146,8 +146,8 @@ def _facets(facts: LineageFacts) -> dict[str, DatasetFacet]:
 def _names_in_catalogs(configuration: Mapping[str, str]) -> list[DatasetName]:
     """Return the table's names in the Hive metastores and Glue catalogs in which UniForm registers it."""
     named = [name.split(":", 1) for name in catalog_names(configuration)]
-    found = [dataset_in_catalog(identifier, catalog_properties(catalog)) for catalog, identifier in named]
-    return [name for name in found if name is not None]
+    datasets = [dataset_in_catalog(identifier, catalog_properties(catalog)) for catalog, identifier in named]
+    return [name for name in datasets if name is not None]
 
 
 def _fields(schema: StructType) -> list[SchemaDatasetFacetFields]:

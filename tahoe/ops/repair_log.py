@@ -91,10 +91,10 @@ def _fault_of(store: LogStore, checkpoint: Checkpoint) -> list[str]:
 
 def _fault_of_checksum(store: LogStore, version: int) -> list[str]:
     try:
-        found = read_checksum(store, version)
+        checksum = read_checksum(store, version)
     except CorruptTable as error:
         return [error.message]
-    return [] if found is not None else [f"Table {store.url}: version {version} has no checksum {checksum_name(version)}."]
+    return [] if checksum is not None else [f"Table {store.url}: version {version} has no checksum {checksum_name(version)}."]
 
 
 def _fault_of_hint(store: LogStore) -> list[str]:

@@ -221,9 +221,9 @@ def table_statement(text: str) -> TableStatement | None:
     if cursor.take("DESCRIBE") or cursor.take("DESC"):
         return _describe(cursor)
     if cursor.take("SHOW"):
-        found = _show(cursor)
-        if found is not None:
-            return found
+        statement = _show(cursor)
+        if statement is not None:
+            return statement
         cursor.place = 0
     if cursor.take("COMMENT", "ON", "TABLE"):
         return _comment_on(cursor)
@@ -307,23 +307,23 @@ def _partition_column(cursor: Cursor) -> tuple[str, str]:
 def _column(cursor: Cursor) -> ColumnText:
     """Parse ``name type [NOT NULL] [DEFAULT e] [GENERATED …] [COMMENT '…'] [FIRST | AFTER c]``."""
     *path, name = cursor.dotted()
-    kept, found = [quoted_path([name])], dict[str, Any]()
+    texts, attributes = [quoted_path([name])], dict[str, Any]()
     while not cursor.at_end and not cursor.peek().is_symbol(",", ")", ";"):
         if cursor.take("GENERATED"):
-            found |= _generated(cursor)
+            attributes |= _generated(cursor)
         elif cursor.take("DEFAULT"):
-            found["default"] = expression_until(cursor, ",", ")", "NOT", "COMMENT", "GENERATED", "FIRST", "AFTER")
+            attributes["default"] = expression_until(cursor, ",", ")", "NOT", "COMMENT", "GENERATED", "FIRST", "AFTER")
         elif cursor.take("FIRST"):
-            found["is_first"] = True
+            attributes["is_first"] = True
         elif cursor.take("AFTER"):
-            found["position"] = cursor.identifier()
+            attributes["position"] = cursor.identifier()
         elif cursor.take("COMMENT"):
             start = cursor.peek().start
             cursor.string()
-            kept.append("COMMENT " + cursor.text[start : cursor.tokens[cursor.place - 1].stop])
+            texts.append("COMMENT " + cursor.text[start : cursor.tokens[cursor.place - 1].stop])
         else:
-            kept.append(_type_part(cursor))
-    return ColumnText(" ".join(kept), quoted_path(path) if path else "", **found)
+            texts.append(_type_part(cursor))
+    return ColumnText(" ".join(texts), quoted_path(path) if path else "", **attributes)
 
 
 def _type_part(cursor: Cursor) -> str:
@@ -411,25 +411,25 @@ def _alter(cursor: Cursor) -> TableStatement | None:
 
 def _change(cursor: Cursor, table: TableName) -> ChangeColumn:
     column = quoted_path(cursor.dotted())
-    found: dict[str, Any] = {}
+    parts: dict[str, Any] = {}
     if cursor.take("TYPE"):
-        found["data_type"] = _type_part(cursor)
+        parts["data_type"] = _type_part(cursor)
     elif cursor.take("SET", "NOT", "NULL") or cursor.take("DROP", "NOT", "NULL"):
-        found["nullable"] = cursor.tokens[cursor.place - 3].is_word("DROP")
+        parts["nullable"] = cursor.tokens[cursor.place - 3].is_word("DROP")
     elif cursor.take("SET", "DEFAULT"):
-        found["default"] = expression_until(cursor)
+        parts["default"] = expression_until(cursor)
     elif cursor.take("DROP", "DEFAULT"):
-        found["default"] = ""
+        parts["default"] = ""
     elif cursor.take("COMMENT"):
-        found["comment"] = cursor.string()
+        parts["comment"] = cursor.string()
     elif cursor.take("FIRST"):
-        found["after"] = ""
+        parts["after"] = ""
     elif cursor.take("AFTER"):
-        found["after"] = cursor.identifier()
+        parts["after"] = cursor.identifier()
     else:
         cursor.fail("TYPE, SET, DROP, COMMENT, FIRST or AFTER")
     cursor.end()
-    return ChangeColumn(table, column, **found)
+    return ChangeColumn(table, column, **parts)
 
 
 def _listed_columns(cursor: Cursor) -> list[ColumnText]:

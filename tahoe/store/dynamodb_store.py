@@ -301,12 +301,12 @@ def _made_client(region: str, keys: tuple[str, ...]) -> Any:
             "A lock table in DynamoDB needs boto3: pip install 'tahoe-delta[dynamodb]'.", package="boto3", extra="dynamodb"
         ) from error
     names = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
-    given = {name: key for name, key in zip(names, keys, strict=True) if key}
+    credentials = {name: key for name, key in zip(names, keys, strict=True) if key}
     library = logging.getLogger("botocore")
     # At DEBUG botocore logs keys, tokens and signatures. A program that sets its level has asked for them.
     if library.level == logging.NOTSET:
         library.setLevel(logging.INFO)
-    return cast(Any, boto3).client("dynamodb", region_name=region, **given)
+    return cast(Any, boto3).client("dynamodb", region_name=region, **credentials)
 
 
 def _client(region: str, keys: tuple[str, ...]) -> Any:

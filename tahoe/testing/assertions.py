@@ -62,9 +62,9 @@ def assert_rows(
         ValueError: two expected rows have the same key.
     """
     __tracebackhide__ = True
-    found = _arrow(actual)
-    wanted: Sequence[Row] = expected if _is_list(expected) else _arrow(expected).to_pylist()
-    _compare(f"rows of {_name(actual)}", found, wanted, _comparison(key, tolerance), columns)
+    rows = _arrow(actual)
+    expected_rows: Sequence[Row] = expected if _is_list(expected) else _arrow(expected).to_pylist()
+    _compare(f"rows of {_name(actual)}", rows, expected_rows, _comparison(key, tolerance), columns)
 
 
 def assert_changes(
@@ -89,12 +89,12 @@ def assert_changes(
     """
     __tracebackhide__ = True
     plain = _table(table)
-    found = plain.changes(start, end)
+    changes = plain.changes(start, end)
     ignored = {"_commit_timestamp"} | ({"_commit_version"} if not any("_commit_version" in row for row in expected) else set())
     last = plain.version() if end is None else end
-    columns = [name for name in found.column_names if name not in ignored]
+    columns = [name for name in changes.column_names if name not in ignored]
     title = f"changes of {plain.url} from version {start} to {last}"
-    _compare(title, found.select(columns), expected, _comparison(key, tolerance), ())
+    _compare(title, changes.select(columns), expected, _comparison(key, tolerance), ())
 
 
 def assert_history(table: TableLike, expected: Sequence[str | Mapping[str, object]], *, start: int = 0) -> None:
@@ -111,11 +111,11 @@ def assert_history(table: TableLike, expected: Sequence[str | Mapping[str, objec
     __tracebackhide__ = True
     plain = _table(table)
     commits = [commit for commit in reversed(plain.history()) if commit["version"] >= start]
-    wanted: list[Mapping[str, object]] = [{"operation": item} if isinstance(item, str) else item for item in expected]
+    expected_commits: list[Mapping[str, object]] = [{"operation": item} if isinstance(item, str) else item for item in expected]
     lines = []
-    for version in range(start, start + max(len(commits), len(wanted))):
+    for version in range(start, start + max(len(commits), len(expected_commits))):
         commit = next((commit for commit in commits if commit["version"] == version), None)
-        item = wanted[version - start] if version - start < len(wanted) else None
+        item = expected_commits[version - start] if version - start < len(expected_commits) else None
         lines += _commit_difference(version, commit, item)
     _fail_with(f"history of {plain.url} from version {start}", lines)
 
@@ -131,15 +131,15 @@ def assert_schema(actual: RowsLike, expected: SchemaLike) -> None:
         AssertionError: the schemas differ.
     """
     __tracebackhide__ = True
-    found = _schema(actual)
-    wanted = schema_of(expected)
-    names, wanted_names = [column.name for column in found], [column.name for column in wanted]
-    lines = [f"- {column.name} {column.data_type}: missing" for column in wanted if column.name not in names]
-    lines += [f"+ {column.name} {column.data_type}: not expected" for column in found if column.name not in wanted_names]
-    for column in wanted:
+    actual_schema = _schema(actual)
+    expected_schema = schema_of(expected)
+    names, wanted_names = [column.name for column in actual_schema], [column.name for column in expected_schema]
+    lines = [f"- {column.name} {column.data_type}: missing" for column in expected_schema if column.name not in names]
+    lines += [f"+ {column.name} {column.data_type}: not expected" for column in actual_schema if column.name not in wanted_names]
+    for column in expected_schema:
         if column.name not in names:
             continue
-        other = found.field(column.name)
+        other = actual_schema.field(column.name)
         if str(other.data_type) != str(column.data_type):
             lines.append(f"  {column.name} is {other.data_type}, expected {column.data_type}")
         elif not isinstance(expected, Mapping) and other.nullable != column.nullable:
@@ -149,16 +149,16 @@ def assert_schema(actual: RowsLike, expected: SchemaLike) -> None:
     _fail_with(f"schema of {_name(actual)}", lines)
 
 
-def _compare(title: str, found: pa.Table, wanted: Sequence[Row], comparison: Comparison, columns: Sequence[str]) -> None:
+def _compare(title: str, actual: pa.Table, expected: Sequence[Row], comparison: Comparison, columns: Sequence[str]) -> None:
     __tracebackhide__ = True
-    names = [name for name in found.column_names if not columns or name in columns]
-    needed = columns or dict.fromkeys(name for row in wanted for name in row)
-    lines = [f"- column {name}: missing" for name in (*needed, *comparison.key) if name not in found.column_names]
-    for place, row in enumerate(wanted):
+    names = [name for name in actual.column_names if not columns or name in columns]
+    needed = columns or dict.fromkeys(name for row in expected for name in row)
+    lines = [f"- column {name}: missing" for name in (*needed, *comparison.key) if name not in actual.column_names]
+    for place, row in enumerate(expected):
         lines += [f"  expected row {place} has no value for column {name}: {dict(row)}" for name in names if name not in row][:1]
     if not lines:
-        selected = found.select(names)
-        lines = differences(selected.to_pylist(), _converted(title, wanted, selected.schema), comparison)
+        selected = actual.select(names)
+        lines = differences(selected.to_pylist(), _converted(title, expected, selected.schema), comparison)
     _fail_with(title, lines)
 
 

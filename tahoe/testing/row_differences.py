@@ -28,16 +28,16 @@ class Comparison:
     key: Sequence[str] = ()
     tolerance: float = 0.0
 
-    def is_equal(self, one: Value, other: Value) -> bool:
+    def is_equal(self, first: Value, other: Value) -> bool:
         """Whether two values are equal; NaN equals NaN, and so in structs, arrays and maps."""
-        if isinstance(one, float) and isinstance(other, float):
-            both_nan = math.isnan(one) and math.isnan(other)
-            return both_nan or one == other or math.isclose(one, other, rel_tol=self.tolerance, abs_tol=self.tolerance)
-        if isinstance(one, Mapping) and isinstance(other, Mapping):
-            return one.keys() == other.keys() and all(self.is_equal(value, other[name]) for name, value in one.items())
-        if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-            return len(one) == len(other) and all(map(self.is_equal, one, other))
-        return one == other
+        if isinstance(first, float) and isinstance(other, float):
+            both_nan = math.isnan(first) and math.isnan(other)
+            return both_nan or first == other or math.isclose(first, other, rel_tol=self.tolerance, abs_tol=self.tolerance)
+        if isinstance(first, Mapping) and isinstance(other, Mapping):
+            return first.keys() == other.keys() and all(self.is_equal(value, other[name]) for name, value in first.items())
+        if isinstance(first, list | tuple) and isinstance(other, list | tuple):
+            return len(first) == len(other) and all(map(self.is_equal, first, other))
+        return first == other
 
 
 def differences(actual: Sequence[Row], expected: Sequence[Row], comparison: Comparison) -> list[str]:
@@ -52,13 +52,15 @@ def differences(actual: Sequence[Row], expected: Sequence[Row], comparison: Comp
 
 
 def _by_key(actual: Sequence[Row], expected: Sequence[Row], comparison: Comparison) -> list[str]:
-    wanted, repeated = _keyed(expected, comparison.key)
+    expected_rows, repeated = _keyed(expected, comparison.key)
     if repeated:
         raise ValueError(f"the expected rows have the key {_shown_key(repeated[0], comparison.key)} more than once")
-    found, doubled = _keyed(actual, comparison.key)
-    missing = [row for key, row in wanted.items() if key not in found]
-    unexpected = [row for key, row in found.items() if key not in wanted]
-    changed = [line for key, row in wanted.items() if key in found for line in _changed(found[key], row, comparison)]
+    actual_rows, doubled = _keyed(actual, comparison.key)
+    missing = [row for key, row in expected_rows.items() if key not in actual_rows]
+    unexpected = [row for key, row in actual_rows.items() if key not in expected_rows]
+    changed = [
+        line for key, row in expected_rows.items() if key in actual_rows for line in _changed(actual_rows[key], row, comparison)
+    ]
     return [
         *_listed("missing", "-", missing),
         *_listed("not expected", "+", unexpected),
@@ -95,10 +97,10 @@ def _unmatched(actual: Sequence[Row], expected: Sequence[Row], comparison: Compa
             buckets[_hashable(row, with_floats=with_floats)][side].append(row)
     missing: list[Row] = []
     unexpected: list[Row] = []
-    for wanted, found in buckets.values():
-        partners = _Matching(wanted, found, comparison).partners()
-        missing += [row for place, row in enumerate(wanted) if place not in partners.values()]
-        unexpected += [row for place, row in enumerate(found) if place not in partners]
+    for expected_rows, actual_rows in buckets.values():
+        partners = _Matching(expected_rows, actual_rows, comparison).partners()
+        missing += [row for place, row in enumerate(expected_rows) if place not in partners.values()]
+        unexpected += [row for place, row in enumerate(actual_rows) if place not in partners]
     return missing, unexpected
 
 

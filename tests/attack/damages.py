@@ -179,12 +179,12 @@ DAMAGES: dict[str, Callable[[Victim], Iterable[Case]]] = {
 
 def sample(cases: Iterable[Case], chance: random.Random, most: int | None) -> list[Case]:
     """At most so many of these cases, of every kind of file by turns; all of them for None."""
-    found = list(cases)
-    if most is None or len(found) <= most:
-        return found
-    chance.shuffle(found)
+    actual = list(cases)
+    if most is None or len(actual) <= most:
+        return actual
+    chance.shuffle(actual)
     by_kind: dict[str, list[Case]] = defaultdict(list)
-    for case in found:
+    for case in actual:
         by_kind[case.kind].append(case)
     turns = zip_longest(*by_kind.values())
     return list(islice((case for turn in turns for case in turn if case is not None), most))
@@ -306,12 +306,12 @@ def _changed(value: Any, path: _Path, change: Callable[[dict[str, Any], str], No
         assert isinstance(key, int)
         return [_changed(item, tuple(rest), change) if number == key else item for number, item in enumerate(value)]
     assert isinstance(key, str)
-    found = dict(value)
+    actual = dict(value)
     if rest:
-        found[key] = _changed(found[key], tuple(rest), change)
+        actual[key] = _changed(actual[key], tuple(rest), change)
     else:
-        change(found, key)
-    return found
+        change(actual, key)
+    return actual
 
 
 def _lose(members: dict[str, Any], key: str) -> None:

@@ -66,8 +66,8 @@ class Overlay:
 
     def names_from(self, folder: str, start: str = "") -> list[str]:
         prefix = f"{folder}/" if folder else ""
-        found = [name for name in self._files if name.startswith(prefix)]
-        return sorted(name for name in found if "/" not in name[len(prefix) :] and name[len(prefix) :] >= start)
+        actual = [name for name in self._files if name.startswith(prefix)]
+        return sorted(name for name in actual if "/" not in name[len(prefix) :] and name[len(prefix) :] >= start)
 
     def walk(self, folder: str = "") -> Iterator[Entry]:
         prefix = f"{folder}/" if folder else ""

@@ -48,12 +48,12 @@ def _quiet() -> Iterator[None]:
 def planned(table: str, damage: str, seed: int, most: int | None) -> list[Case]:
     """A limited number of cases of one corruption of one table, or all but equal ones; the same for the same seed."""
     chance = random.Random(f"{seed} {table} {damage}")
-    found = victim(table)
+    actual = victim(table)
     if damage == FLIPPED:
-        wanted = FLIPS_IN_SOAK if most is None else most
-        return sample(flips(found, chance, -(-wanted // len(found.kinds()))), chance, wanted)
-    cases = cases_of(damage, found)
-    return few_of_each_shape(cases, found, chance) if most is None else sample(cases, chance, most)
+        expected = FLIPS_IN_SOAK if most is None else most
+        return sample(flips(actual, chance, -(-expected // len(actual.kinds()))), chance, expected)
+    cases = cases_of(damage, actual)
+    return few_of_each_shape(cases, actual, chance) if most is None else sample(cases, chance, most)
 
 
 def in_suite(table: str, damage: str) -> list[Case]:
@@ -93,7 +93,7 @@ def test_what_cannot_be_told_still_cannot(name: str) -> None:
     judge = Judge(victim(entry.table))
     cases = planned(entry.table, entry.damage, 1, None)
     drawn = random.Random(1).sample(cases, len(cases))
-    assert any(entry.covers(found) for case in islice(drawn, 400) for found in judge.judge([case]).failures)
+    assert any(entry.covers(actual) for case in islice(drawn, 400) for actual in judge.judge([case]).failures)
 
 
 @pytest.mark.parametrize("table", VICTIMS)

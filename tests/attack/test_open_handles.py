@@ -66,4 +66,4 @@ def test_a_damaged_checkpoint_that_is_not_hinted_is_passed_over(hinted: str) -> 
     for damaged in (b"", b"PAR1", data[:-9], data[: len(data) // 2] + bytes(len(data) - len(data) // 2)):
         table = table_of(whole, {newest: damaged, "_delta_log/_last_checkpoint": hint})
         assert rows_of(table.to_arrow()) == truth
-        assert any(found.version == int(newest[11:31]) for found in table.check())
+        assert any(actual.version == int(newest[11:31]) for actual in table.check())

@@ -41,8 +41,8 @@ def _quiet() -> Iterator[None]:
 def planned(table: str, damage: str, most: int | None) -> list[Case]:
     """Corruption of the log and the vectors, except for the loss of the newest version, which is undetectable (`tests/attack/known.py`)."""
     chance = random.Random(f"{SEED} writing {table} {damage}")
-    found = victim(table)
-    cases = list(flips(found, chance, 40)) if damage == "flipped" else cases_of(damage, found)
+    actual = victim(table)
+    cases = list(flips(actual, chance, 40)) if damage == "flipped" else cases_of(damage, actual)
     tellable = [case for case in cases if not case.what.startswith("the newest commit gone with its checksum")]
     return sample([case for case in tellable if not any(kind in case.kind for kind in DATA)], chance, most)
 
@@ -68,11 +68,11 @@ def _after_mending(whole: Victim, mended: Table, write: str) -> str | None:
     try:
         if violations := mended.check():
             return f"check: {violations[0]}"
-        found = rows_of(mended.to_arrow())
+        actual = rows_of(mended.to_arrow())
     except Exception as error:  # noqa: BLE001 - the table is whole again, so none is right
         return f"after mending: {type(error).__name__}: {error}"
     before, after = _truths(whole.name, write)
-    return None if found in (before, after) else f"{len(found)} rows, not {len(before)} before"
+    return None if actual in (before, after) else f"{len(actual)} rows, not {len(before)} before"
 
 
 @cache
@@ -100,5 +100,5 @@ def test_every_write_to_a_damaged_table_is_refused_or_keeps_the_table_right(tabl
 
 def assert_kept(table: str, write: str, most: int) -> None:
     cases = [case for damage in [*DAMAGES, "flipped"] for case in planned(table, damage, most)]
-    faults = [f"{case.what}: {found}" for case in cases if (found := fault(victim(table), case, write)) is not None]
+    faults = [f"{case.what}: {actual}" for case in cases if (actual := fault(victim(table), case, write)) is not None]
     assert not faults, f"{len(faults)} of {len(cases)}:\n" + "\n".join(faults[:20])

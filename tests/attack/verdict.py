@@ -59,12 +59,12 @@ class Report:
 
     def __str__(self) -> str:
         groups: dict[tuple[str, str, str], list[Failure]] = defaultdict(list)
-        for found in self.failures:
-            groups[found.case.kind, found.outcome, found.question].append(found)
+        for actual in self.failures:
+            groups[actual.case.kind, actual.outcome, actual.question].append(actual)
         lines = [f"{len(self.failures)} answers of {self.cases} cases are not allowed:"]
         for (kind, outcome, question), members in sorted(groups.items(), key=lambda group: -len(group[1])):
             lines.append(f"  {len(members):5d} × {kind} → {outcome} ({question})")
-            lines += [f"          {found.table}: {found.case.what}: {found.detail}"[:400] for found in members[:3]]
+            lines += [f"          {actual.table}: {actual.case.what}: {actual.detail}"[:400] for actual in members[:3]]
         return "\n".join(lines)
 
 
@@ -90,7 +90,7 @@ class Judge:
             if all(self.victim.files.get(name) == data for name, data in case.files.items()):
                 continue
             begin = time.process_time()
-            report.failures += [found for found in self._failures(case) if not allowed(found)]
+            report.failures += [actual for actual in self._failures(case) if not allowed(actual)]
             report.slowest = max(report.slowest, (time.process_time() - begin, case.what))
             report.cases += 1
         return report
@@ -149,12 +149,12 @@ class Judge:
     def _check(self, table: Table) -> tuple[str, str]:
         try:
             with time_limit():
-                found = table.check()
+                actual = table.check()
         except TahoeError as error:
             return ("told", "") if names_its_place(error, self.victim) else ("nameless error", error.message)
         except Exception as error:  # noqa: BLE001 - as above
             return _kind_of_error(error), str(error)[:200]
-        return ("told", "") if found else ("nothing found", "")
+        return ("told", "") if actual else ("nothing found", "")
 
 
 # The log is whole without these, so a table is read as if they were not there.

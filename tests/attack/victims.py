@@ -72,14 +72,14 @@ def kind_of(name: str) -> str:
         return "vector"
     if name.endswith("_last_checkpoint"):
         return "hint"
-    found = parse(name)
-    if found is None:
+    actual = parse(name)
+    if actual is None:
         return "data"
-    if found.kind != "checkpoint":
-        return found.kind
-    if found.unique_id is not None:
-        return f"V2 checkpoint ({found.format})"
-    return "part of a checkpoint" if found.parts else "checkpoint"
+    if actual.kind != "checkpoint":
+        return actual.kind
+    if actual.unique_id is not None:
+        return f"V2 checkpoint ({actual.format})"
+    return "part of a checkpoint" if actual.parts else "checkpoint"
 
 
 SCHEMA = pa.schema([("id", pa.int64()), ("part", pa.string()), ("name", pa.string()), ("price", pa.decimal128(9, 2))])
@@ -208,14 +208,14 @@ def _second_edition(name: str, form: str) -> Overlay:
 
 
 def _second_edition_rows(top: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
-    wanted = pa.schema(
+    expected = pa.schema(
         [
             *(field for field in schema if field.name not in ("add", "remove")),
             ("checkpointMetadata", pa.struct([("version", pa.int64()), ("tags", pa.map_(pa.string(), pa.string()))])),
             ("sidecar", pa.struct([("path", pa.string()), ("sizeInBytes", pa.int64()), ("modificationTime", pa.int64())])),
         ]
     )
-    return pa.Table.from_pylist(top, wanted)
+    return pa.Table.from_pylist(top, expected)
 
 
 def _json_lines(actions: list[dict[str, Any]]) -> bytes:
@@ -272,9 +272,9 @@ def _anonymous(commit: bytes, sizes: dict[str, int]) -> bytes:
 
 def _newest_checkpoint(store: Overlay) -> tuple[str, int, pa.Table]:
     name = max(name for name in store.names_from("_delta_log") if kind_of(name) == "checkpoint")
-    found = parse(name)
-    assert found is not None
-    return name, found.version, pq.read_table(BytesIO(store.get(name)))
+    actual = parse(name)
+    assert actual is not None
+    return name, actual.version, pq.read_table(BytesIO(store.get(name)))
 
 
 def _parquet(table: pa.Table, *, write_page_checksum: bool = True) -> bytes:

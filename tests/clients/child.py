@@ -74,9 +74,9 @@ def result(program: str, folder: Path, *arguments: str, **configuration: Mapping
     """Run a program of ``programs/`` that must succeed and return the object of its last line, which is JSON."""
     path = HERE / "programs" / program
     output = command([sys.executable, str(path), str(folder), *arguments], folder, **configuration)
-    found = json.loads(output.strip().splitlines()[-1])
-    assert isinstance(found, dict)
-    return found
+    actual = json.loads(output.strip().splitlines()[-1])
+    assert isinstance(actual, dict)
+    return actual
 
 
 def _is_installed(name: str) -> bool:

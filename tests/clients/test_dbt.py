@@ -55,8 +55,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_model_has_its_rows_after_the_second_build(project: Path, table: str, rows: list[Any]) -> None:
     names = ("id", "amount", "day", "shop")
     expected = [row if isinstance(row, dict) else dict(zip(names, row, strict=False)) for row in rows]
-    found = open_table(project, table).to_arrow().drop_columns(["at"] if table == "by_batch" else []).to_pylist()
-    assert sorted(found, key=str) == sorted(expected, key=str)
+    actual = open_table(project, table).to_arrow().drop_columns(["at"] if table == "by_batch" else []).to_pylist()
+    assert sorted(actual, key=str) == sorted(expected, key=str)
 
 
 def test_a_snapshot_keeps_the_earlier_amount(project: Path) -> None:

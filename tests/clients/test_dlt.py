@@ -14,6 +14,6 @@ pytestmark = pytest.mark.clients
 def test_dlt_and_spark_write_one_table_in_turns(tmp_path: Path) -> None:
     needs("dlt", "deltalake", "pyspark")
     rows = [[1, 10], [2, 22], [4, 40]]
-    found = result("with_dlt.py", tmp_path, variables={**ENABLED, "RUNTIME__DLTHUB_TELEMETRY": "false"})
-    assert found.pop("operations")[1:3] == ["UPDATE", "DELETE"]
-    assert found == {"dlt": rows, "spark": rows, "evolved": [[9, "new"]], "replaced": [5]}
+    actual = result("with_dlt.py", tmp_path, variables={**ENABLED, "RUNTIME__DLTHUB_TELEMETRY": "false"})
+    assert actual.pop("operations")[1:3] == ["UPDATE", "DELETE"]
+    assert actual == {"dlt": rows, "spark": rows, "evolved": [[9, "new"]], "replaced": [5]}

@@ -80,8 +80,8 @@ class _Bytes:
         self._body = body
 
     def read(self, size: int = -1) -> bytes:
-        found, self._body = (self._body, b"") if size < 0 else (self._body[:size], self._body[size:])
-        return found
+        actual, self._body = (self._body, b"") if size < 0 else (self._body[:size], self._body[size:])
+        return actual
 
 
 @contextmanager
@@ -119,10 +119,10 @@ def rest_catalog(*, overwrite: bool = True) -> Iterator[dict[str, str]]:
             path = unquote(urlsplit(self.path).path)
             if path == "/v1/config":
                 return self.answer(200, {"defaults": {}, "overrides": {}})
-            found = re.fullmatch(r"/v1/namespaces/([^/]+)/tables/([^/]+)", path)
+            actual = re.fullmatch(r"/v1/namespaces/([^/]+)/tables/([^/]+)", path)
             with lock:
-                if found and (found[1], found[2]) in tables:
-                    return self.table((found[1], found[2]))
+                if actual and (actual[1], actual[2]) in tables:
+                    return self.table((actual[1], actual[2]))
             return self.fail(404, "NoSuchTableException")
 
         def do_POST(self) -> None:
@@ -135,10 +135,10 @@ def rest_catalog(*, overwrite: bool = True) -> Iterator[dict[str, str]]:
                         return self.fail(409, "AlreadyExistsException")
                     namespaces.add(name)
                     return self.answer(200, {"namespace": [name], "properties": {}})
-                found = re.fullmatch(r"/v1/namespaces/([^/]+)/register", path)
-                if not found:
+                actual = re.fullmatch(r"/v1/namespaces/([^/]+)/register", path)
+                if not actual:
                     return self.fail(404, "NotFoundException")
-                key = (found[1], asked["name"])
+                key = (actual[1], asked["name"])
                 if key in tables and not (asked.get("overwrite") and overwrite):
                     return self.fail(409, "AlreadyExistsException")
                 tables[key] = asked["metadata-location"]

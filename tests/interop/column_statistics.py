@@ -62,8 +62,8 @@ def _check_file(
 
 
 def _check_bounds(data_type: PrimitiveType, values: pa.ChunkedArray, lower: bytes | None, upper: bytes | None) -> None:
-    found = [_plain(value) for value in values]
-    numbers = [value for value in found if not (isinstance(value, float) and math.isnan(value))]
+    actual = [_plain(value) for value in values]
+    numbers = [value for value in actual if not (isinstance(value, float) and math.isnan(value))]
     if not numbers or str(data_type) in _UNBOUNDED:
         assert lower is None and upper is None
         return
@@ -81,7 +81,7 @@ def _check_bounds(data_type: PrimitiveType, values: pa.ChunkedArray, lower: byte
     slack = 999 if str(data_type).startswith("timestamp") else 0
     if not isinstance(low, str | float):
         assert least[0] - low <= slack, f"{data_type}: {low!r} is far below {least!r}"
-    if len(numbers) < len(found):
+    if len(numbers) < len(actual):
         assert upper is None, "NaN is the greatest number to Spark and DuckDB: there is no bound above it"
         return
     no_text_is_above = isinstance(greatest[0], bytes) and greatest[0].startswith("\U0010ffff".encode() * 32)
@@ -112,24 +112,26 @@ def _plain(value: pa.Scalar) -> Any:
     """As PyIceberg gives bounds: days and microseconds are numbers."""
     if pa.types.is_timestamp(value.type) or pa.types.is_date32(value.type):
         return value.value
-    found = value.as_py()
-    return Decimal(found) if isinstance(found, Decimal) else found
+    actual = value.as_py()
+    return Decimal(actual) if isinstance(actual, Decimal) else actual
 
 
 def _types(document: dict[str, Any]) -> dict[int, PrimitiveType]:
     """The columns that statistics are kept for: primitives, not inside lists and maps."""
-    (schema,) = (Schema.model_validate(one) for one in document["schemas"] if one["schema-id"] == document["current-schema-id"])
-    found: dict[int, PrimitiveType] = {}
+    (schema,) = (
+        Schema.model_validate(item) for item in document["schemas"] if item["schema-id"] == document["current-schema-id"]
+    )
+    actual: dict[int, PrimitiveType] = {}
 
     def walk(fields: Any) -> None:
         for field in fields:
             if field.field_type.is_struct:
                 walk(field.field_type.fields)
             elif field.field_type.is_primitive:
-                found[field.field_id] = field.field_type
+                actual[field.field_id] = field.field_type
 
     walk(schema.fields)
-    return found
+    return actual
 
 
 def _partition_ids(document: dict[str, Any]) -> set[int]:

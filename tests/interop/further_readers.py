@@ -105,9 +105,9 @@ def _sail(stack: ExitStack) -> Read:
     from pysail.spark import SparkConnectServer
     from pyspark.sql import SparkSession
 
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port = one.getsockname()[1]
+    with socket.socket() as first:
+        first.bind(("127.0.0.1", 0))
+        port = first.getsockname()[1]
     server = SparkConnectServer("127.0.0.1", port)
     server.start(background=True)
     stack.callback(server.stop)
@@ -135,6 +135,6 @@ def _datafusion(stack: ExitStack) -> Read:
 
 
 def _folder_and_name(location: str) -> tuple[str, str]:
-    found = re.fullmatch(r"(?:file://)?(.*)/metadata/([^/]+)", location)
-    assert found is not None, location
-    return found[1], found[2]
+    actual = re.fullmatch(r"(?:file://)?(.*)/metadata/([^/]+)", location)
+    assert actual is not None, location
+    return actual[1], actual[2]

@@ -116,14 +116,14 @@ class Predicate:
 
 def predicates(rows: pa.Table, chance: random.Random, count: int) -> list[Predicate]:
     """Some predicates whose values are among the rows, none with NaN or zeros of floats, which engines compare differently."""
-    found = []
+    actual = []
     leaves = list(_leaves(rows.schema, ()))
     for path, data_type in chance.sample(leaves, min(count, len(leaves))):
         values = [value for value in (_value(row, path) for row in rows.to_pylist()) if _is_comparable(value)]
         kind = chance.choice(["is null", "is not null"] if not values or chance.random() < 0.15 else list(_COMPARE))
         value = None if kind not in _COMPARE else chance.choice(values)
-        found.append(Predicate(path, kind, value, data_type))
-    return found
+        actual.append(Predicate(path, kind, value, data_type))
+    return actual
 
 
 def _leaves(fields: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], pa.DataType]]:

@@ -62,11 +62,11 @@ def properties(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
                 waits = {"lock-check-max-wait-time": "0.1", "lock-check-retries": "100"}
                 yield {"type": "hive", "uri": uri, "hive.hive2-compatible": "true", **waits}
         case "glue":
-            with glue_catalog() as found:
-                yield found
+            with glue_catalog() as actual:
+                yield actual
         case "rest":
-            with rest_catalog() as found:
-                yield found
+            with rest_catalog() as actual:
+                yield actual
 
 
 def configure(monkeypatch: pytest.MonkeyPatch, properties: dict[str, str]) -> None:
@@ -114,9 +114,9 @@ def test_a_commit_reaches_the_catalog_in_the_background(tmp_path: Path, theirs: 
         (of_catalog,) = table.uniform.status(catalog_seconds=200).catalogs
         assert (of_catalog.name, of_catalog.answered, of_catalog.last_error) == (f"{NAME}:{identifier}", True, None)
         assert (of_catalog.delta_version, of_catalog.lag_versions) == (version, 0)
-        found = theirs.load_table(identifier)
-        assert found.metadata.properties["delta-version"] == str(version)
-        assert canonical(found.scan().to_arrow()) == canonical(table.to_arrow())
+        actual = theirs.load_table(identifier)
+        assert actual.metadata.properties["delta-version"] == str(version)
+        assert canonical(actual.scan().to_arrow()) == canonical(table.to_arrow())
 
 
 def test_new_columns_reach_the_catalog(tmp_path: Path, theirs: Catalog, identifier: str, kind: str) -> None:
@@ -228,9 +228,9 @@ def test_two_converters_race_and_no_version_is_lost(tmp_path: Path, theirs: Cata
     table.uniform.wait(timeout=200)
     assert UNIFORM_RUNTIME.drain(200, 200) == []
     assert table.version() == 9
-    found = theirs.load_table(identifier)
-    assert found.metadata.properties["delta-version"] == "9"
-    assert canonical(found.scan().to_arrow()) == canonical(table.to_arrow())
+    actual = theirs.load_table(identifier)
+    assert actual.metadata.properties["delta-version"] == "9"
+    assert canonical(actual.scan().to_arrow()) == canonical(table.to_arrow())
     if "Rest" not in type(theirs).__name__:
         assert seen == sorted(seen)
 
@@ -256,9 +256,9 @@ def test_a_catalog_that_is_down_holds_up_neither_commits_nor_readers_by_path_and
             table.append(ROWS)
         status = table.uniform.wait(timeout=200)
         assert status.iceberg_version == 3
-        with pytest.raises(StorageFailure, match=f"{NAME}:{identifier}|{NAME} failed") as told:
+        with pytest.raises(StorageFailure, match=f"{NAME}:{identifier}|{NAME} failed") as raised:
             table.uniform.sync()
-        assert "127.0.0.1:1" not in str(told.value)
+        assert "127.0.0.1:1" not in str(raised.value)
         assert table.uniform.status().last_error is not None
     configure(monkeypatch, properties)
     assert not theirs.table_exists(identifier)

@@ -186,8 +186,8 @@ class History:
         snapshots = {int(each["summary"]["delta-version"]): each["snapshot-id"] for each in document["snapshots"]}
         for version, rows in self.versions.items():
             expected = sorted(sorted(map(str, row.values())) for row in rows)
-            found = self.delta.snapshot(version).scan().to_arrow().to_pylist()
-            assert sorted(sorted(map(str, row.values())) for row in found) == expected, (version, self.steps)
+            actual = self.delta.snapshot(version).scan().to_arrow().to_pylist()
+            assert sorted(sorted(map(str, row.values())) for row in actual) == expected, (version, self.steps)
             if version in snapshots:
                 shown = self.iceberg.scan(snapshot_id=snapshots[version]).to_arrow().to_pylist()
                 assert sorted(sorted(map(str, row.values())) for row in shown) == expected, (version, self.steps)

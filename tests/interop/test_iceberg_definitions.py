@@ -50,9 +50,9 @@ def test_columns_of_one_table_change_through_both_clients(served: Served, duck: 
         pa.table({"title": ["three"], "id": [3], "day": [None], "zip": ["new"], "more": [5]}, table.schema().as_arrow())
     )
     served.assert_equal("altered", duck, 1, 2, 3)
-    found = tahoe.Table(served.root / "sales" / "altered").to_arrow()
-    assert found.column_names == ["title", "id", "day", "zip", "more"]
-    assert sorted(zip(found["id"].to_pylist(), found["zip"].to_pylist(), strict=True)) == [(1, None), (2, None), (3, "new")]
+    actual = tahoe.Table(served.root / "sales" / "altered").to_arrow()
+    assert actual.column_names == ["title", "id", "day", "zip", "more"]
+    assert sorted(zip(actual["id"].to_pylist(), actual["zip"].to_pylist(), strict=True)) == [(1, None), (2, None), (3, "new")]
     schema = served.pyiceberg().load_table("sales.altered").schema()
     assert [(field.name, field.field_id, type(field.field_type)) for field in schema.fields][3:] == [
         ("zip", 5, StringType),

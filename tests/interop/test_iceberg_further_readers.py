@@ -50,9 +50,9 @@ def test_a_history_is_read_and_filtered(tmp_path: Path, engine: Engine, seed: in
     dialect = DIALECTS["spark" if engine.name == "sail" else engine.name]
     for predicate in predicates(ours, chance, 5):
         if predicate.is_for(dialect):
-            found = as_ours(engine.read(location, predicate.sql(dialect)), ours.schema)
+            actual = as_ours(engine.read(location, predicate.sql(dialect)), ours.schema)
             expected = rows(engine, predicate.filtered(full, dialect))
-            assert rows(engine, found) == expected, f"{engine.name}, {form}, {predicate}, {history}"
+            assert rows(engine, actual) == expected, f"{engine.name}, {form}, {predicate}, {history}"
 
 
 def as_ours(rows: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -62,10 +62,10 @@ def as_ours(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def rows(engine: Engine, table: pa.Table) -> list[tuple[Any, ...]]:
     """In the form that compares; ClickHouse's structs, lists and maps are never null."""
-    found = canonical(table)
+    actual = canonical(table)
     if engine.name != "clickhouse":
-        return found
-    return sorted((tuple((name, _filled(value)) for name, value in row) for row in found), key=repr)
+        return actual
+    return sorted((tuple((name, _filled(value)) for name, value in row) for row in actual), key=repr)
 
 
 def _filled(value: Any) -> Any:

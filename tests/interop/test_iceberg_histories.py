@@ -70,8 +70,8 @@ def check_old_snapshots(history: History, location: str) -> None:
         for name, read in READERS.items():
             # DuckDB reads old snapshots under the columns of today.
             if name == "pyiceberg" or table.snapshot(version).metadata.schema_string == schema:
-                found = read(location, snapshot_id=snapshot["snapshot-id"])
-                assert canonical(found) == expected, f"{name}, version {version}, {history}"
+                actual = read(location, snapshot_id=snapshot["snapshot-id"])
+                assert canonical(actual) == expected, f"{name}, version {version}, {history}"
 
 
 def check_predicates(history: History, location: str, chance: random.Random) -> None:

@@ -68,8 +68,8 @@ def test_the_newest_rows_are_read_by_the_folder_alone(table: tahoe.Table, tmp_pa
 @pytest.mark.parametrize("read", READERS)
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_an_old_snapshot_is_read_as_the_version_was(table: tahoe.Table, read: Reader, version: int) -> None:
-    found = read(location(table), snapshot_id=snapshot_of(table, version))
-    assert canonical(found) == canonical(table.to_arrow(version=version))
+    actual = read(location(table), snapshot_id=snapshot_of(table, version))
+    assert canonical(actual) == canonical(table.to_arrow(version=version))
 
 
 def test_operations_are_named(table: tahoe.Table) -> None:
@@ -85,9 +85,9 @@ def test_operations_are_named(table: tahoe.Table) -> None:
 @pytest.mark.parametrize("read", READERS)
 def test_an_empty_table_is_read_empty(tmp_path: Path, read: Reader) -> None:
     made = tahoe.Table.create(tmp_path / "t", NUMBERS, properties=UNIFORM)
-    found = read(location(made))
-    assert found.num_rows == 0
-    assert found.column_names == ["id", "name"]
+    actual = read(location(made))
+    assert actual.num_rows == 0
+    assert actual.column_names == ["id", "name"]
 
 
 @pytest.mark.parametrize("read", READERS)
@@ -305,9 +305,9 @@ def test_a_checkpoint_with_statistics_as_columns_alone_is_enough(tmp_path: Path,
     made.checkpoint()
     fresh = tahoe.Table(tmp_path / "t")
     assert "stats_parsed" in fresh.files().column_names
-    found = fresh.uniform.sync(rebuild=True).metadata_location
-    assert canonical(read(found)) == canonical(rows)
-    assert len(list(pyiceberg_table(found).scan(row_filter="id = 3").plan_files())) == 1
+    actual = fresh.uniform.sync(rebuild=True).metadata_location
+    assert canonical(read(actual)) == canonical(rows)
+    assert len(list(pyiceberg_table(actual).scan(row_filter="id = 3").plan_files())) == 1
 
 
 @pytest.mark.parametrize("read", READERS)

@@ -78,9 +78,9 @@ def start(
         env={**os.environ, **variables},
     )
     assert process.stdout is not None
-    found = re.search(r"http://\S+", process.stdout.readline())
-    assert found is not None, process.communicate()
-    return process, found[0]
+    actual = re.search(r"http://\S+", process.stdout.readline())
+    assert actual is not None, process.communicate()
+    return process, actual[0]
 
 
 def stop(process: subprocess.Popen[str]) -> None:
@@ -152,16 +152,16 @@ def test_pyiceberg_reads_the_newest_commit_whoever_made_it_and_whether_or_not_it
     ):
         change()
         assert served.orders.uniform.status().lag_versions == 1
-        found = catalog.load_table("sales.orders")
-        assert canonical(found.scan().to_arrow()) == canonical(served.orders.to_arrow())
-        assert found.metadata.properties["delta-version"] == str(served.orders.version())
-    filtered = found.scan(row_filter="part == 'p 1' and id < 200").to_arrow()
+        actual = catalog.load_table("sales.orders")
+        assert canonical(actual.scan().to_arrow()) == canonical(served.orders.to_arrow())
+        assert actual.metadata.properties["delta-version"] == str(served.orders.version())
+    filtered = actual.scan(row_filter="part == 'p 1' and id < 200").to_arrow()
     assert canonical(filtered) == canonical(served.orders.to_arrow("part = 'p 1' and id < 200"))
 
 
 def test_duckdb_lists_and_reads_the_newest_commit(served: Served, duck: duckdb.DuckDBPyConnection) -> None:
-    found = duck.execute("SELECT table_schema, table_name FROM information_schema.tables WHERE table_catalog = 'ice'").fetchall()
-    assert {("sales", "orders"), ("default", "top")} <= set(found)
+    actual = duck.execute("SELECT table_schema, table_name FROM information_schema.tables WHERE table_catalog = 'ice'").fetchall()
+    assert {("sales", "orders"), ("default", "top")} <= set(actual)
     for _ in range(2):
         assert canonical(duck.execute("SELECT * FROM ice.sales.orders").to_arrow_table()) == canonical(served.orders.to_arrow())
         served.orders.append(rows(1000, 1010))
@@ -317,12 +317,12 @@ def test_big_bodies_are_swallowed_and_odd_requests_answered(served: Served) -> N
 
 def test_a_server_for_others_needs_a_token(tmp_path: Path) -> None:
     for words in (["--host", "0.0.0.0"], ["--host", "0.0.0.0", "--token", ""], ["--port", "99999"]):
-        found = subprocess.run(
+        actual = subprocess.run(
             [sys.executable, "-m", "tahoe.cli", "serve", "--iceberg", str(tmp_path), *words],
             capture_output=True,
             text=True,
             env={name: text for name, text in os.environ.items() if name != "TAHOE_TOKEN"},
             timeout=200,
         )
-        assert found.returncode == 2
-        assert ("token" in found.stderr) is ("--host" in words)
+        assert actual.returncode == 2
+        assert ("token" in actual.stderr) is ("--host" in words)

@@ -39,8 +39,8 @@ def table_of(folder: Path, properties: dict[str, str], **options: Any) -> tahoe.
 
 
 def document_of(table: tahoe.Table) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(Path(table.uniform.sync().metadata_location.removeprefix("file://")).read_text())
-    return found
+    actual: dict[str, Any] = json.loads(Path(table.uniform.sync().metadata_location.removeprefix("file://")).read_text())
+    return actual
 
 
 def check(table: tahoe.Table, why: object = "") -> dict[str, Any]:
@@ -73,8 +73,8 @@ def test_a_history_is_read_as_it_is_after_each_step_and_at_old_snapshots(tmp_pat
         for name, read in READERS.items():
             # DuckDB reads old snapshots under the columns of today.
             if name == "pyiceberg" or same_schema:
-                found = read(table.uniform.status().metadata_location, snapshot_id=snapshot["snapshot-id"])
-                assert canonical(found) == expected, f"{name}, version {version}, {history}"
+                actual = read(table.uniform.status().metadata_location, snapshot_id=snapshot["snapshot-id"])
+                assert canonical(actual) == expected, f"{name}, version {version}, {history}"
 
 
 @pytest.mark.parametrize("properties", FORMATS)
@@ -165,9 +165,9 @@ def test_row_ids_are_iceberg_s_row_lineage(tmp_path: Path) -> None:
     table.merge(numbers(90, 110), "target.id = source.id").when_matched_update_all().when_not_matched_insert_all().execute()
     document = document_of(table)
     expected = canonical(table.to_arrow(row_ids=True))
-    found = duckdb_iceberg(table.uniform.status().metadata_location, columns="*, _row_id, _last_updated_sequence_number")
+    actual = duckdb_iceberg(table.uniform.status().metadata_location, columns="*, _row_id, _last_updated_sequence_number")
     names = {"_last_updated_sequence_number": "_row_commit_version"}
-    assert canonical(found.rename_columns([names.get(name, name) for name in found.column_names])) == expected
+    assert canonical(actual.rename_columns([names.get(name, name) for name in actual.column_names])) == expected
     mark = json.loads(table.snapshot().state.domains["delta.rowTracking"].configuration)["rowIdHighWaterMark"]
     assert document["next-row-id"] == mark + 1
     assert document["last-sequence-number"] == table.version()

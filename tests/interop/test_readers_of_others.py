@@ -118,8 +118,8 @@ def test_what_overwrites_leave_is_read_equal(path: str, read: Reader) -> None:
     table.append(rows)
     corrected = pa.table({"id": pa.array([100, 101], pa.int64()), "month": pa.array([1, 1], pa.int32())})
     table.overwrite(corrected, replace_where="month = 1")
-    kept = rows.filter(pa.compute.not_equal(rows["month"], 1))
-    assert canonical(read(path)) == canonical(pa.concat_tables([kept, corrected]))
+    selected = rows.filter(pa.compute.not_equal(rows["month"], 1))
+    assert canonical(read(path)) == canonical(pa.concat_tables([selected, corrected]))
     table.overwrite(corrected)
     assert canonical(read(path)) == canonical(corrected)
 

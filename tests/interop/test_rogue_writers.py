@@ -163,7 +163,7 @@ def test_another_writer_is_noticed_by_the_next_conversion_which_changes_nothing(
     assert {name: now.get(name) for name in left} == left, "what was there is there still, theirs and ours"
     assert not [name for name in now.keys() - left.keys() if name.endswith(".metadata.json")]
     # The Delta side is sound; the other side is reported, except where only the catalog changed, which the caller passed in.
-    assert {found.code for found in scene.table.check()} == (set() if rogue is drop_from_the_catalog else {"iceberg"})
+    assert {actual.code for actual in scene.table.check()} == (set() if rogue is drop_from_the_catalog else {"iceberg"})
 
     plan = scene.table.uniform.repair(discard=True, dry_run=True)
     assert plan.kind == ("none" if rogue is drop_from_the_catalog else "discard"), "the catalog was given by hand"

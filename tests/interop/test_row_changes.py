@@ -36,7 +36,7 @@ def rows(ids: list[int], seed: float = 0.0) -> pa.Table:
 def steps(seed: int, count: int) -> list[Step]:
     """A history of appends, deletes, updates and upserts."""
     chance = random.Random(seed)
-    found: list[Step] = []
+    actual: list[Step] = []
     for number in range(count):
         low = chance.randrange(60)
         where = chance.choice(
@@ -51,12 +51,12 @@ def steps(seed: int, count: int) -> list[Step]:
         )
         kind = chance.choice(["append", "append", "delete", "update", "merge", "merge", "merge by clauses"])
         if kind == "delete":
-            found.append((kind, where))
+            actual.append((kind, where))
         elif kind == "update":
-            found.append((kind, (chance.choice([{"value": "value * 2"}, {"part": "'b'"}, {"value": "null"}]), where)))
+            actual.append((kind, (chance.choice([{"value": "value * 2"}, {"part": "'b'"}, {"value": "null"}]), where)))
         else:
-            found.append((kind, rows(chance.sample(range(80), 12), number / 100)))
-    return found
+            actual.append((kind, rows(chance.sample(range(80), 12), number / 100)))
+    return actual
 
 
 def by_tahoe(path: str, step: Step) -> None:

@@ -56,7 +56,7 @@ class Running:
 
     def of_phase(self, phase: str) -> int:
         """How many connections the server has in a phase."""
-        return sum(one.phase.name == phase for mine in list(self.connections._of_peers.values()) for one in list(mine))
+        return sum(item.phase.name == phase for mine in list(self.connections._of_peers.values()) for item in list(mine))
 
 
 @contextmanager
@@ -124,9 +124,9 @@ def test_a_request_is_answered_beside_600_connections_that_keep_the_server_waiti
     port = int(url.rpartition(":")[2])
     with process, ExitStack() as end:
         end.callback(process.kill)  # where it has not ended as it should
-        with ExitStack() as held:
+        with ExitStack() as stack:
             for sent in (UNFINISHED_HEADER, UNFINISHED_BODY, WHOLE, b""):
-                peers = [opened(held, port, sent) for _ in range(MANY)]
+                peers = [opened(stack, port, sent) for _ in range(MANY)]
                 if sent == WHOLE:
                     # A client that connects while a peer has the maximum number of requests gets an error: these requests must end first.
                     wait_for_answers(peers)
@@ -145,10 +145,10 @@ def test_many_connections_at_once_do_not_take_the_files_that_answers_need(root: 
     port = int(url.rpartition(":")[2])
     with process, ExitStack() as end:
         end.callback(process.kill)
-        with ExitStack() as held:
+        with ExitStack() as stack:
             process.send_signal(signal.SIGSTOP)
             for _ in range(MANY):
-                opened(held, port)
+                opened(stack, port)
             process.send_signal(signal.SIGCONT)
             with urllib.request.urlopen(f"{url}/v1/namespaces/default/tables", timeout=SECONDS) as answer:
                 assert b'"name":"t"' in answer.read().replace(b" ", b"")
@@ -159,13 +159,13 @@ def test_many_connections_at_once_do_not_take_the_files_that_answers_need(root: 
 
 @pytest.mark.parametrize("sent", [b"", UNFINISHED_HEADER, UNFINISHED_BODY, WHOLE], ids=["nothing", "header", "body", "idle"])
 def test_a_connection_that_keeps_the_server_waiting_is_closed(root: Path, sent: bytes) -> None:
-    with running(root, QUICK) as server, ExitStack() as held:
-        read_to_the_end(opened(held, server.port, sent))
+    with running(root, QUICK) as server, ExitStack() as stack:
+        read_to_the_end(opened(stack, server.port, sent))
 
 
 def test_a_header_that_comes_byte_by_byte_does_not_gain_time(root: Path) -> None:
-    with running(root, QUICK) as server, ExitStack() as held:
-        peer = opened(held, server.port, UNFINISHED_HEADER)
+    with running(root, QUICK) as server, ExitStack() as stack:
+        peer = opened(stack, server.port, UNFINISHED_HEADER)
         with suppress(OSError):  # a broken pipe or a reset, as the system has it
             for _ in range(SECONDS * 20):
                 peer.sendall(b"x")
@@ -175,18 +175,18 @@ def test_a_header_that_comes_byte_by_byte_does_not_gain_time(root: Path) -> None
 
 def test_an_answer_that_is_not_taken_does_not_hold_its_connection(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ReadOnlyCatalog, "answer", lambda *_: Response(200, {"x": "x" * 20_000_000}))
-    with running(root, replace(PATIENT, answer_seconds=0.5)) as server, ExitStack() as held:
-        peer = opened(held, server.port, WHOLE)
+    with running(root, replace(PATIENT, answer_seconds=0.5)) as server, ExitStack() as stack:
+        peer = opened(stack, server.port, WHOLE)
         assert peer.recv(1) == b"H"
         until(lambda: server.connections._count == 0)
         assert read_to_the_end(peer) < 20_000_000
 
 
 def test_one_peer_does_not_take_the_places_of_another(root: Path) -> None:
-    with running(root, PATIENT) as server, ExitStack() as held:
-        patient = opened(held, server.port, UNFINISHED_HEADER, source="127.0.0.2")
+    with running(root, PATIENT) as server, ExitStack() as stack:
+        patient = opened(stack, server.port, UNFINISHED_HEADER, source="127.0.0.2")
         for _ in range(100):
-            opened(held, server.port, UNFINISHED_HEADER)
+            opened(stack, server.port, UNFINISHED_HEADER)
         patient.sendall(b"x\r\n\r\n")
         assert patient.recv(100).startswith(b"HTTP/1.1 200")
 
@@ -199,18 +199,18 @@ def test_requests_that_are_being_answered_are_not_interrupted_by_newer_ones(root
         return answer(self, request)
 
     monkeypatch.setattr(ReadOnlyCatalog, "answer", slow)
-    with running(root, PATIENT) as server, ExitStack() as held:
-        working = [opened(held, server.port, WHOLE) for _ in range(PATIENT.most_of_a_peer)]
+    with running(root, PATIENT) as server, ExitStack() as stack:
+        working = [opened(stack, server.port, WHOLE) for _ in range(PATIENT.most_of_a_peer)]
         until(lambda: server.of_phase("WORK") == PATIENT.most_of_a_peer)
-        late = opened(held, server.port)
+        late = opened(stack, server.port)
         assert late.recv(100).startswith(b"HTTP/1.1 503"), "there is none to make room"
         go_on.set()
         assert all(peer.recv(100).startswith(b"HTTP/1.1 200") for peer in working)
 
 
 def test_a_client_may_use_a_connection_again(root: Path) -> None:
-    with running(root, PATIENT) as server, ExitStack() as held:
-        peer = opened(held, server.port)
+    with running(root, PATIENT) as server, ExitStack() as stack:
+        peer = opened(stack, server.port)
         for _ in range(5):
             peer.sendall(WHOLE)
             answer = peer.recv(100_000)

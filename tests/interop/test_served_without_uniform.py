@@ -111,8 +111,8 @@ def test_filters_skip_no_row(tables: dict[str, tahoe.Table], url: str, duck: duc
     catalog = RestCatalog("served", uri=url)
     for name in ("nested", "partitioned", "mapped", "rust"):
         expected = canonical(tables[name].to_arrow(filter="id >= 2 AND day IS NULL"))
-        found = catalog.load_table(f"default.{name}").scan(row_filter="id >= 2 AND day IS NULL").to_arrow()
-        assert canonical(found) == expected
+        actual = catalog.load_table(f"default.{name}").scan(row_filter="id >= 2 AND day IS NULL").to_arrow()
+        assert canonical(actual) == expected
         assert canonical(duck.sql(f"FROM ice.default.{name} WHERE id >= 2 AND day IS NULL").to_arrow_table()) == expected
 
 

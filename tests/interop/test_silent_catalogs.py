@@ -59,11 +59,11 @@ class Silent:
 
 @pytest.fixture
 def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[Silent]:
-    found = Silent()
-    configure(monkeypatch, {"type": "rest", "uri": found.url})
-    yield found
-    if found._thread.is_alive():
-        found.stop()
+    actual = Silent()
+    configure(monkeypatch, {"type": "rest", "uri": actual.url})
+    yield actual
+    if actual._thread.is_alive():
+        actual.stop()
     assert UNIFORM_RUNTIME.drain(SECONDS, SECONDS) == []
     UNIFORM_RUNTIME.catalogs.forget()
 
@@ -104,7 +104,9 @@ def test_neither_commits_nor_readers_by_path_wait_and_the_next_conversion_heals_
     assert (status.lag_versions, status.iceberg_version) == (0, 3)
     assert status.last_error is not None
     assert status.last_error.code == "TAHOE_ICEBERG_CATALOG_SILENT"
-    assert [(one.name, one.answered, one.metadata_location) for one in status.catalogs] == [(f"{NAME}:sales.orders", False, None)]
+    assert [(item.name, item.answered, item.metadata_location) for item in status.catalogs] == [
+        (f"{NAME}:sales.orders", False, None)
+    ]
     with pytest.raises(StorageFailure, match=f"The catalog {NAME}:sales.orders has not answered for"):
         table.uniform.sync(timeout=0.5)
 
@@ -135,7 +137,7 @@ def test_another_catalog_does_not_wait(tmp_path: Path, silent: Silent, monkeypat
     until(lambda: metadata_number(quick.load() or "") == table.version())
 
     def told() -> tuple[int | None, LastError | None]:
-        by_name = {one.name: one for one in table.uniform.status(catalog_seconds=1).catalogs}
+        by_name = {item.name: item for item in table.uniform.status(catalog_seconds=1).catalogs}
         assert by_name[f"{NAME}:a.b"].last_error is not None, "it never says anything"
         return by_name["quick:a.b"].lag_versions, by_name["quick:a.b"].last_error
 
@@ -164,9 +166,9 @@ def test_the_end_of_the_process_waits_for_conversions_and_says_which_catalogs_ar
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "done\n"
-        _, told = process.communicate(timeout=SECONDS)
-    assert process.returncode == 0, told
-    assert f"at exit the catalog {NAME}:sales.orders of {table.url} has not answered" in told
+        _, output = process.communicate(timeout=SECONDS)
+    assert process.returncode == 0, output
+    assert f"at exit the catalog {NAME}:sales.orders of {table.url} has not answered" in output
     assert table.uniform.status().iceberg_version == table.version() == 2
 
 
@@ -181,13 +183,13 @@ def test_the_command_line_says_what_a_silent_catalog_showed_last(tmp_path: Path,
     try:
         environment = {f"PYICEBERG_CATALOG__{NAME.upper()}__TYPE": "rest", f"PYICEBERG_CATALOG__{NAME.upper()}__URI": again.url}
         command = [sys.executable, "-c", _STATUS, "uniform", "status", str(tmp_path / "t")]
-        told = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        process = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     finally:
         again.stop()
-    words = " ".join(told.stdout.split())
-    assert f"catalog {NAME}:sales.orders does not answer; at its last answer, it shows version 0" in words, told
+    words = " ".join(process.stdout.split())
+    assert f"catalog {NAME}:sales.orders does not answer; at its last answer, it shows version 0" in words, process
     assert "TAHOE_ICEBERG_CATALOG_SILENT" in words
-    assert told.returncode == 0
+    assert process.returncode == 0
 
 
 _STATUS = "import tahoe.cli.uniform as u; u._CATALOG_SECONDS = 0.5; from tahoe.cli.main import main; main()"

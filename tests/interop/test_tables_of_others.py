@@ -83,10 +83,10 @@ def test_a_table_written_by_turns_stays_right(path: str) -> None:
         else:
             deltalake.write_deltalake(path, rows, mode="append")
         expected.append(rows)
-    wanted = canonical(pa.concat_tables(expected))
+    expected_rows = canonical(pa.concat_tables(expected))
     for read in (read_deltalake, read_duckdb, read_polars):
-        assert canonical(read(path)) == wanted
-    assert canonical(ours.to_arrow()) == wanted
+        assert canonical(read(path)) == expected_rows
+    assert canonical(ours.to_arrow()) == expected_rows
     assert ours.version() == 30
     assert ours.check() == []
 
@@ -100,12 +100,12 @@ def test_by_turns_with_deletes_checkpoints_and_overwrites(path: str) -> None:
     deltalake.DeltaTable(path).update(updates={"name": "'theirs'"}, predicate="month = 2")
     deltalake.DeltaTable(path).create_checkpoint()
     ours.append(rows_of(100))
-    kept = [number for number in range(10, 30) if number % 3 != 1]
-    ids = sorted([*kept, 1, 4, 7, 100])
+    remaining = [number for number in range(10, 30) if number % 3 != 1]
+    ids = sorted([*remaining, 1, 4, 7, 100])
     for read in (read_deltalake, read_duckdb, read_polars):
-        found = read(path)
-        assert sorted(found["id"].to_pylist()) == ids
-        assert canonical(found) == canonical(ours.to_arrow())
+        actual = read(path)
+        assert sorted(actual["id"].to_pylist()) == ids
+        assert canonical(actual) == canonical(ours.to_arrow())
     assert ours.check() == []
 
 

@@ -164,15 +164,15 @@ class Turns:
 
     def check(self) -> None:
         expected = self.expected()
-        told = "; ".join(self.done)
-        assert canonical(self.table.to_arrow()) == expected, told
-        assert canonical(read_deltalake(str(self.root)).cast(SCHEMA)) == expected, told
-        assert canonical(read_duckdb(str(self.root)).cast(SCHEMA)) == expected, told
+        reported = "; ".join(self.done)
+        assert canonical(self.table.to_arrow()) == expected, reported
+        assert canonical(read_deltalake(str(self.root)).cast(SCHEMA)) == expected, reported
+        assert canonical(read_duckdb(str(self.root)).cast(SCHEMA)) == expected, reported
         condition = self.random.choice(CONDITIONS)
         everything = self.table.to_arrow()
         ids = {row["id"] for row in everything.to_pylist() if _is_true(condition, row)}
-        assert set(self.table.to_arrow(filter=condition)["id"].to_pylist()) == ids, f"{condition}: {told}"
-        assert self.table.check(deep=self.random.random() < 0.3) == [], told
+        assert set(self.table.to_arrow(filter=condition)["id"].to_pylist()) == ids, f"{condition}: {reported}"
+        assert self.table.check(deep=self.random.random() < 0.3) == [], reported
 
 
 def _is_true(condition: str, row: dict[str, Any]) -> bool:

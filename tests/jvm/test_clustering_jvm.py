@@ -20,7 +20,7 @@ ROWS, FILES = 200_000, 60
 
 
 def tags(table: Table) -> list[dict[str, str]]:
-    return [dict(found or {}) for found in table.files()["tags"].to_pylist()]
+    return [dict(actual or {}) for actual in table.files()["tags"].to_pylist()]
 
 
 def columns(jvm: SparkSession, path: str) -> list[str]:

@@ -33,17 +33,17 @@ def ids(jvm: SparkSession, path: Path) -> list[int]:
 @pytest.mark.parametrize("shallow", [True, False])
 def test_a_clone_is_one_to_delta_spark(jvm: SparkSession, tmp_path: Path, properties: dict[str, str], shallow: bool) -> None:
     source, clone = table_of(tmp_path / "the source", properties), tmp_path / "clone"
-    left = [one for one in range(20) if one not in (3, 4)]
+    left = [item for item in range(20) if item not in (3, 4)]
     source.clone(str(clone), shallow=shallow)
     assert ids(jvm, clone) == left
     jvm.sql(f"DELETE FROM delta.`{clone}` WHERE id = 5")
     jvm.sql(f"INSERT INTO delta.`{clone}` VALUES (100, 'c')")
-    assert sorted(Table(clone).to_arrow()["id"].to_pylist()) == sorted([*(one for one in left if one != 5), 100])
+    assert sorted(Table(clone).to_arrow()["id"].to_pylist()) == sorted([*(item for item in left if item != 5), 100])
     assert Table(clone).check(deep=True) == [] and ids(jvm, tmp_path / "the source") == left
     if properties:
         frame = jvm.sql(f"SELECT id, _metadata.row_id AS r FROM delta.`{clone}` ORDER BY id")
-        given = Table(clone).to_arrow(row_ids=True).sort_by("id")["_row_id"].to_pylist()
-        assert [row.r for row in frame.collect()] == given and len(set(given)) == len(given)
+        values = Table(clone).to_arrow(row_ids=True).sort_by("id")["_row_id"].to_pylist()
+        assert [row.r for row in frame.collect()] == values and len(set(values)) == len(values)
 
 
 def test_a_shallow_clone_of_delta_spark_is_read_once_its_source_allows_it(jvm: SparkSession, tmp_path: Path) -> None:

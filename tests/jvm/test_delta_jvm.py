@@ -89,7 +89,7 @@ def test_a_table_changed_by_turns_stays_right(jvm: SparkSession, path: str, vect
         else:
             jvm.sql(f"UPDATE delta.`{path}` SET v = v + 100 WHERE id % 3 = 0")
         expected = {key: value + 100 if key % 3 == 0 else value for key, value in expected.items()}
-        found = {row["id"]: row["v"] for row in table.to_arrow().to_pylist()}
-        assert found == expected
+        actual = {row["id"]: row["v"] for row in table.to_arrow().to_pylist()}
+        assert actual == expected
         assert {row.id: row.v for row in jvm.read.format("delta").load(path).collect()} == expected
     assert table.check() == []

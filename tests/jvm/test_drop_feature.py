@@ -40,8 +40,8 @@ def made(path: Path, feature: str) -> Table:
 
 def ids_of(jvm: SparkSession, path: Path, version: int | None = None) -> list[int]:
     reader = jvm.read.format("delta")
-    found = reader.load(str(path)) if version is None else reader.option("versionAsOf", version).load(str(path))
-    return sorted(row.id for row in found.select("id").collect())
+    actual = reader.load(str(path)) if version is None else reader.option("versionAsOf", version).load(str(path))
+    return sorted(row.id for row in actual.select("id").collect())
 
 
 def age(path: Path, hours: int) -> None:
@@ -61,9 +61,9 @@ def test_the_jvm_reads_and_writes_what_we_dropped(jvm: SparkSession, tmp_path: P
     columns = table.to_arrow().schema.names
     jvm.sql(f"INSERT INTO delta.`{tmp_path / 't'}` ({', '.join(columns)}) VALUES (100, 'x', 'c')")
     jvm.sql(f"DELETE FROM delta.`{tmp_path / 't'}` WHERE id = 5")
-    found = Table(tmp_path / "t")
-    assert sorted(found.to_arrow()["id"].to_pylist()) == sorted({*expected, 100} - {5}) and found.check(deep=True) == []
-    assert feature not in found.snapshot().config.features
+    actual = Table(tmp_path / "t")
+    assert sorted(actual.to_arrow()["id"].to_pylist()) == sorted({*expected, 100} - {5}) and actual.check(deep=True) == []
+    assert feature not in actual.snapshot().config.features
 
 
 @pytest.mark.parametrize("feature", [name for name in FEATURES if name != "rowTracking"])  # which delta-spark 4.0 does not drop
@@ -72,10 +72,10 @@ def test_we_read_and_write_what_the_jvm_dropped(jvm: SparkSession, tmp_path: Pat
     expected = sorted(table.to_arrow()["id"].to_pylist())
     protocol = table.drop_feature(feature, dry_run=True).protocol
     jvm.sql(f"ALTER TABLE delta.`{tmp_path / 't'}` DROP FEATURE {feature}")
-    found = Table(tmp_path / "t")
-    assert sorted(found.to_arrow()["id"].to_pylist()) == expected and found.check(deep=True) == []
-    assert found.snapshot().protocol == protocol  # as our dry run predicted
-    found.append(found.to_arrow().slice(0, 1))
+    actual = Table(tmp_path / "t")
+    assert sorted(actual.to_arrow()["id"].to_pylist()) == expected and actual.check(deep=True) == []
+    assert actual.snapshot().protocol == protocol  # as our dry run predicted
+    actual.append(actual.to_arrow().slice(0, 1))
     assert len(ids_of(jvm, tmp_path / "t")) == len(expected) + 1
 
 

@@ -204,8 +204,8 @@ def agreed(jvm: SparkSession, path: str, case: Case, expected: Rows, start: int)
         numbers = ours["number"].to_pylist()
         assert len(set(numbers)) == len(numbers) and all(number >= 10 and number % 5 == 0 for number in numbers)
         (mark,) = (each.metadata["delta.identity.highWaterMark"] for each in table.schema() if each.name == "number")
-        given = {row["number"] for row in changes.to_pylist()} | set(numbers)
-        assert mark == max(given)
+        values = {row["number"] for row in changes.to_pylist()} | set(numbers)
+        assert mark == max(values)
         compared.add("identity values")
     return compared
 
@@ -226,7 +226,7 @@ def features_of_the_reference(jvm: SparkSession) -> set[str]:
 def test_every_feature_that_both_know_has_a_case_or_a_reason(jvm: SparkSession) -> None:
     cased = {case.feature or name for name, case in CASES.items()}
     written_by_us = {name for name, row in FEATURES.items() if row.supports(Use.WRITE)}
-    theirs = {next((name for name in FEATURES if name.lower() == found), found) for found in features_of_the_reference(jvm)}
+    theirs = {next((name for name in FEATURES if name.lower() == actual), actual) for actual in features_of_the_reference(jvm)}
     assert written_by_us & theirs == cased | NOT_BY_TURNS.keys()
     assert not cased & NOT_BY_TURNS.keys()
 
@@ -242,6 +242,6 @@ def test_a_feature_that_the_reference_does_not_know_it_refuses_by_name(jvm: Spar
             with pytest.raises(Exception, match=f"(?s)DELTA_UNSUPPORTED_FEATURES_FOR_READ.*{feature}"):
                 jvm.read.format("delta").load(str(path)).collect()
         else:
-            assert [found.id for found in jvm.read.format("delta").load(str(path)).collect()] == [1]
+            assert [actual.id for actual in jvm.read.format("delta").load(str(path)).collect()] == [1]
             with pytest.raises(Exception, match=f"(?s)DELTA_UNSUPPORTED_FEATURES_FOR_WRITE.*{feature}"):
                 jvm.sql(f"INSERT INTO delta.`{path}` VALUES (2)")

@@ -87,10 +87,10 @@ class Lake:
 
     def row_ids(self, name: str) -> dict[int, tuple[int, int]]:
         """The row id and the last change of each `id`, equal in both formats."""
-        found = self.spark.table(f"lake.sales.{name}").select("id", *LINEAGE).collect()
+        actual = self.spark.table(f"lake.sales.{name}").select("id", *LINEAGE).collect()
         delta = self.spark.read.format("delta").load(str(self.path(name)))
         theirs = delta.select("id", "_metadata.row_id", "_metadata.row_commit_version").collect()
-        ids = {row[0]: (row[1], row[2]) for row in found}
+        ids = {row[0]: (row[1], row[2]) for row in actual}
         assert ids == {row[0]: (row[1], row[2]) for row in theirs}
         return ids
 
@@ -187,10 +187,10 @@ def test_rows_keep_their_ids(lake: Lake, mode: str) -> None:
         f"MERGE INTO lake.sales.{name} t USING (SELECT explode(array(4L, 20L)) id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET "
         "name = 'm' WHEN NOT MATCHED THEN INSERT (id, name) VALUES (s.id, 'm')"
     )
-    found = lake.row_ids(name)
-    assert found.pop(20)[1] == 2
+    actual = lake.row_ids(name)
+    assert actual.pop(20)[1] == 2
     ids[4] = (4, 2)
-    assert found == ids
+    assert actual == ids
     before = lake.row_ids(name)
     lake.run(f"CALL lake.system.rewrite_data_files(table => 'sales.{name}', options => map('rewrite-all', 'true'))")
     assert lake.row_ids(name) == before

@@ -44,6 +44,6 @@ def test_the_jvms_iceberg_reads_and_plans_histories(jvm: SparkSession, tmp_path:
     full = theirs.toArrow()
     assert canonical(full) == canonical(ours), f"{form}, {history}"
     for predicate in predicates(ours, random.Random(seed), 3):
-        found = theirs.where(predicate.sql(DIALECTS["spark"])).toArrow()
+        actual = theirs.where(predicate.sql(DIALECTS["spark"])).toArrow()
         expected = canonical(predicate.filtered(full, DIALECTS["spark"]))
-        assert canonical(found) == expected, f"{form}, {predicate}, {history}"
+        assert canonical(actual) == expected, f"{form}, {predicate}, {history}"

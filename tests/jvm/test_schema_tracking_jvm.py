@@ -30,14 +30,14 @@ def of_tahoe(spark: SparkSession, path: str, options: dict[str, str]) -> DataFra
 
 def run(rows: DataFrame, checkpoint: Path) -> tuple[Rows, str]:
     """The rows of a query up to the present, and the error class of its failure."""
-    found: Rows = []
-    writer = rows.writeStream.foreachBatch(lambda batch, _number: found.extend(sorted(map(tuple, batch.collect()))))
+    actual: Rows = []
+    writer = rows.writeStream.foreachBatch(lambda batch, _number: actual.extend(sorted(map(tuple, batch.collect()))))
     query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
     try:
         query.awaitTermination()
     except StreamingQueryException as error:
-        return found, next(word for word in str(error).replace("]", "[").split("[") if word.startswith("DELTA_"))
-    return found, ""
+        return actual, next(word for word in str(error).replace("]", "[").split("[") if word.startswith("DELTA_"))
+    return actual, ""
 
 
 EVOLVED, BLOCKED = "DELTA_STREAMING_METADATA_EVOLUTION", "DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION"
@@ -79,7 +79,7 @@ def test_the_other_goes_on_at_each_step(
 
     def step(**more: str) -> tuple[Rows, str]:
         rows, stopped = run(turns.pop(0)(jvm, path, {**options, **more}), place)
-        return [one[:-3] if feed else one for one in rows], stopped
+        return [item[:-3] if feed else item for item in rows], stopped
 
     assert step() == ([(0, "x")], "")
     jvm.sql(f"INSERT INTO delta.`{path}` VALUES (1, 'a')")

@@ -46,8 +46,8 @@ def test_either_sink_goes_on_where_the_other_was(jvm: SparkSession, path: str, t
                 if file.name.strip(".").startswith("1"):
                     file.unlink()
         (first if batch < 2 else second)(rows(), path, checkpoint)
-        found = sorted(row.id for row in jvm.read.format("delta").load(path).collect())
-        assert found == list(range(batch * 10 + 10))
-    numbers = [int(one["operationParameters"]["epochId"]) for one in reversed(Table(path).history())]
+        actual = sorted(row.id for row in jvm.read.format("delta").load(path).collect())
+        assert actual == list(range(batch * 10 + 10))
+    numbers = [int(item["operationParameters"]["epochId"]) for item in reversed(Table(path).history())]
     assert numbers == [0, 1, 2, 3]
-    assert len({one["operationParameters"]["queryId"] for one in Table(path).history()}) == 1
+    assert len({item["operationParameters"]["queryId"] for item in Table(path).history()}) == 1

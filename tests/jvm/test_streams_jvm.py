@@ -29,10 +29,10 @@ def of_tahoe(spark: SparkSession, path: str, options: dict[str, str]) -> DataFra
 
 def batches(rows: DataFrame, checkpoint: Path) -> list[list[tuple[object, ...]]]:
     """The rows of a query up to the present."""
-    found: list[list[tuple[object, ...]]] = []
-    writer = rows.writeStream.foreachBatch(lambda batch, _number: found.append(sorted(map(tuple, batch.collect()))))
+    actual: list[list[tuple[object, ...]]] = []
+    writer = rows.writeStream.foreachBatch(lambda batch, _number: actual.append(sorted(map(tuple, batch.collect()))))
     writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start().awaitTermination()
-    return [batch for batch in found if batch]
+    return [batch for batch in actual if batch]
 
 
 def rewind(checkpoint: Path, kept: int) -> None:
@@ -72,18 +72,18 @@ def test_either_goes_on_where_the_other_was(
     written(jvm, path)
     whole = batches(first(jvm, path, options), tmp_path / "at")
     assert len(whole) > 2
-    for kept in (1, len(whole) - 1):
-        rewind(tmp_path / "at", kept)
+    for remaining in (1, len(whole) - 1):
+        rewind(tmp_path / "at", remaining)
         rest = batches(second(jvm, path, options), tmp_path / "at")
-        assert Counter(row for batch in rest for row in batch) == Counter(row for batch in whole[kept:] for row in batch)
+        assert Counter(row for batch in rest for row in batch) == Counter(row for batch in whole[remaining:] for row in batch)
         # Batches have the numbers of offsets: a batch that the other planned is the same batch.
         if "readChangeFeed" not in options:
-            assert rest == whole[kept:]
+            assert rest == whole[remaining:]
     jvm.range(500, 505).selectExpr("id", "'y' v").write.format("delta").mode("append").save(path)
     if "readChangeFeed" in options:
         jvm.sql(f"UPDATE delta.`{path}` SET v = 'z' WHERE id = 502")
     # Both read the other's last batch when they start.
-    both = [batches(one(jvm, path, options), tmp_path / "at") for one in (first, second)]
+    both = [batches(item(jvm, path, options), tmp_path / "at") for item in (first, second)]
     assert both[0][0][0][0] == 500
     assert both[1] == []
 

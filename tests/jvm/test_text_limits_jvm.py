@@ -41,12 +41,12 @@ AS_GIVEN = {**STORED, "c": "a", "l": ["x"]}
 def test_both_hold_texts_against_one_limit(jvm: SparkSession, tmp_path: Path, who: str) -> None:
     path, name = tmp_path / "t", f"delta.`{tmp_path / 't'}`"
     if who == "tahoe":
-        columns = (StructField(one, TYPES[one], True, {DECLARED_TYPE: DECLARED[one]}) for one in DECLARED)
+        columns = (StructField(item, TYPES[item], True, {DECLARED_TYPE: DECLARED[item]}) for item in DECLARED)
         Table.create(path, StructType(tuple(columns)))
     else:
-        jvm.sql(f"CREATE TABLE {name} ({', '.join(f'{one} {kind}' for one, kind in DECLARED.items())}) USING delta")
+        jvm.sql(f"CREATE TABLE {name} ({', '.join(f'{item} {kind}' for item, kind in DECLARED.items())}) USING delta")
     table = Table(path)
-    assert {one.name: one.metadata.get(DECLARED_TYPE) for one in table.schema()} == DECLARED
+    assert {item.name: item.metadata.get(DECLARED_TYPE) for item in table.schema()} == DECLARED
     table.append(pa.Table.from_pylist([ROW], table.to_arrow().schema))
     jvm.sql(f"INSERT INTO {name} VALUES ({VALUES})")
     assert sorted(table.to_arrow().to_pylist(), key=lambda row: str(row["c"])) in ([STORED, STORED], [AS_GIVEN, STORED])

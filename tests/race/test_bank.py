@@ -72,7 +72,7 @@ def race(
         "OPTIMIZE": kinds["rewrite"],
     }
     with ThreadPoolExecutor(2) as pool:
-        wrong = [found for found in pool.map(lambda version: audit(path, options, version), range(1, last + 1)) if found]
+        wrong = [actual for actual in pool.map(lambda version: audit(path, options, version), range(1, last + 1)) if actual]
     assert wrong == []
     assert table.check() == []
     assert any(commit["shared"] for commit in commits), "no two commits met in one file: this tests nothing"
@@ -94,24 +94,25 @@ def race_optimizers(path: str, payments: int, tellers: int = TELLERS) -> None:
             for process in processes:
                 start(process)
             ended = [pool.submit(process.communicate) for process in processes]
-            for one in ended[:tellers]:
-                one.result()
+            for item in ended[:tellers]:
+                item.result()
             Path(over).touch()
-            outputs = [one.result() for one in ended]
+            outputs = [item.result() for item in ended]
     assert [stderr for _, stderr in outputs] == [""] * len(tasks)
-    told = [json.loads(line) for stdout, _ in outputs for line in stdout.splitlines()]
-    kinds = Counter(one["kind"] for one in told if one["version"] is not None)
-    gave_way = sum(one["version"] is None for one in told)
+    reported = [json.loads(line) for stdout, _ in outputs for line in stdout.splitlines()]
+    kinds = Counter(item["kind"] for item in reported if item["version"] is not None)
+    gave_way = sum(item["version"] is None for item in reported)
     print(  # noqa: T201 - `pytest -s` shows it
-        f"\n{dict(kinds)}; {gave_way} OPTIMIZEs gave way to others; payments begun anew {sum(one.get('tellers', 0) for one in told)} times "
-        f"because of payments, {sum(one.get('optimizers', 0) for one in told)} times because of OPTIMIZE"
+        f"\n{dict(kinds)}; {gave_way} OPTIMIZEs gave way to others; payments repeated "
+        f"{sum(item.get('tellers', 0) for item in reported)} times because of payments, "
+        f"{sum(item.get('optimizers', 0) for item in reported)} times because of OPTIMIZE"
     )
     assert kinds["update"] + kinds["merge"] >= tellers * payments
-    assert [one for one in told if one.get("optimizers")] == []
+    assert [item for item in reported if item.get("optimizers")] == []
     assert min(kinds["compact"], kinds["cluster"]) > payments / 10, "hardly anything was optimized: this tests nothing"
     last = table.version()
     with ThreadPoolExecutor(2) as pool:
-        assert [found for found in pool.map(lambda version: audit(path, None, version), range(1, last + 1)) if found] == []
+        assert [actual for actual in pool.map(lambda version: audit(path, None, version), range(1, last + 1)) if actual] == []
     assert table.check(deep=True) == []
 
 

@@ -180,8 +180,8 @@ def shown(store: LogStore) -> int:
     document = newest_document(store)
     assert document is not None
     version = int(document["properties"]["delta-version"])
-    found = {path.rpartition("/")[2] for path in live_entries(store, document["snapshots"][-1])}
-    assert found == {path.rpartition("/")[2] for path in Snapshot.at(store, version).files()["path"].to_pylist()}
+    actual = {path.rpartition("/")[2] for path in live_entries(store, document["snapshots"][-1])}
+    assert actual == {path.rpartition("/")[2] for path in Snapshot.at(store, version).files()["path"].to_pylist()}
     return version
 
 
@@ -235,9 +235,9 @@ class Pointer:
 
 @pytest.fixture
 def pointer(monkeypatch: pytest.MonkeyPatch) -> Pointer:
-    found = Pointer()
-    monkeypatch.setattr(UNIFORM_RUNTIME.catalogs, "named", lambda name: found)
-    return found
+    actual = Pointer()
+    monkeypatch.setattr(UNIFORM_RUNTIME.catalogs, "named", lambda name: actual)
+    return actual
 
 
 @pytest.mark.parametrize(
@@ -297,9 +297,9 @@ def test_a_process_that_is_killed_while_it_converts_is_made_up_for_by_the_next(t
             lines = [process.stdout.readline() for _ in range(8 + writer)]
             process.send_signal(signal.SIGKILL)
             rest, _ = process.communicate()
-        told = acknowledged("".join(lines) + rest)
+        reported = acknowledged("".join(lines) + rest)
         version = table.version()
-        assert version >= told[-1][0] > before
+        assert version >= reported[-1][0] > before
         if newest_document(table.store) is not None:
             assert verify(table.store) <= version
         assert table.uniform.sync().version == version

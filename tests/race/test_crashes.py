@@ -189,10 +189,10 @@ def test_a_crash_while_the_first_append_makes_the_table_leaves_all_or_nothing() 
         with pytest.raises(SimulatedCrash):
             Table(inner.url, store=CrashingStore(inner, at, after=after)).append(rows("a", 1))
         survivor = Table(inner.url, store=inner)
-        found = contents(survivor) if survivor.exists() else []
-        assert found in ([], [("a", 1)])
+        actual = contents(survivor) if survivor.exists() else []
+        assert actual in ([], [("a", 1)])
         survivor.append(rows("b", 2))
-        assert contents(survivor) == sorted([*found, ("b", 2)])
+        assert contents(survivor) == sorted([*actual, ("b", 2)])
         assert survivor.check() == []
 
 

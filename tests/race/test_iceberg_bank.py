@@ -64,7 +64,7 @@ def race(root: Path, *, writers: int, deaths: int, transfers: int, seed: int = 0
         wait_for_version(table, transfers)
         for payer in payers[deaths:]:
             payer.kill()
-        outputs = [one.result() for one in ended]
+        outputs = [item.result() for item in ended]
         assert [errors for _, errors in outputs] == [""] * len(outputs)
         lines = [line for output, _ in outputs for line in output.splitlines(keepends=True) if line.endswith("\n")]
         audit(table, url, [line.strip() for line in lines])

@@ -62,10 +62,10 @@ def test_one_fault_makes_no_difference_to_any_operation(inner: LogStore, name: s
     store = FaultyStore(inner, puts=[fault])
     assert OPERATIONS[name].run(table_over(store)) == 4
     assert [what for what, _ in store.injected] == [fault.value]
-    found = Table(inner.url, store=inner)
-    assert found.version() == 4
-    assert contents(found) == sorted(OPERATIONS[name].after)
-    assert found.check() == []
+    actual = Table(inner.url, store=inner)
+    assert actual.version() == 4
+    assert contents(actual) == sorted(OPERATIONS[name].after)
+    assert actual.check() == []
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -83,8 +83,8 @@ def test_one_fault_makes_no_difference_to_the_making_of_a_table(inner: LogStore,
 @pytest.mark.parametrize("fault", FAULTS)
 def test_one_fault_makes_no_difference_to_an_append_that_makes_the_table(inner: LogStore, fault: PutFault) -> None:
     assert table_over(FaultyStore(inner, puts=[fault])).append(rows("a", 1)) == 0
-    found = Table(inner.url, store=inner)
-    assert (found.version(), contents(found), found.check()) == (0, [("a", 1)], [])
+    actual = Table(inner.url, store=inner)
+    assert (actual.version(), contents(actual), actual.check()) == (0, [("a", 1)], [])
 
 
 @pytest.mark.parametrize("second", FAULTS)
@@ -92,8 +92,8 @@ def test_one_fault_makes_no_difference_to_an_append_that_makes_the_table(inner: 
 def test_two_faults_in_a_row_make_no_difference_either(inner: LogStore, first: PutFault, second: PutFault) -> None:
     prepared(inner)
     assert table_over(FaultyStore(inner, puts=[first, second])).append(rows("a", 100)) == 4
-    found = Table(inner.url, store=inner)
-    assert (found.version(), contents(found), found.check()) == (4, sorted(BEFORE | {("a", 100)}), [])
+    actual = Table(inner.url, store=inner)
+    assert (actual.version(), contents(actual), actual.check()) == (4, sorted(BEFORE | {("a", 100)}), [])
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -103,9 +103,9 @@ def test_a_fault_and_a_winner_at_once_leave_one_commit_of_each(inner: LogStore, 
     other = Table(inner.url, store=inner)
     store = OvertakenStore(FaultyStore(inner, puts=[PutFault.NONE, fault]), lambda: other.append(rows("b", 500)))
     assert table_over(store).append(rows("a", 100)) == 5
-    found = Table(inner.url, store=inner)
-    assert (found.version(), contents(found)) == (5, sorted(BEFORE | {("b", 500), ("a", 100)}))
-    assert found.check() == []
+    actual = Table(inner.url, store=inner)
+    assert (actual.version(), contents(actual)) == (5, sorted(BEFORE | {("b", 500), ("a", 100)}))
+    assert actual.check() == []
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -125,10 +125,10 @@ def test_a_winner_right_behind_our_lost_commit_is_not_taken_for_it(inner: LogSto
     version = table_over(ThenOvertaken(inner, puts=[fault])).append(rows("a", 100))
     landed = fault in (PutFault.ANSWER_LOST, PutFault.ANSWERED_TAKEN)
     assert (version, done) == ((4, [5]) if landed else (5, [4]))
-    found = Table(inner.url, store=inner)
-    assert contents(found) == sorted(BEFORE | {("b", 500), ("a", 100)})
-    assert (100 in found.to_arrow(version=4)["id"].to_pylist()) is landed
-    assert found.check() == []
+    actual = Table(inner.url, store=inner)
+    assert contents(actual) == sorted(BEFORE | {("b", 500), ("a", 100)})
+    assert (100 in actual.to_arrow(version=4)["id"].to_pylist()) is landed
+    assert actual.check() == []
 
 
 @pytest.mark.parametrize("fault", [PutFault.ANSWER_LOST, PutFault.ANSWERED_TAKEN, PutFault.REQUEST_LOST])
@@ -148,14 +148,14 @@ def test_a_commit_that_cannot_be_read_back_is_unknown_and_resolved_when_it_can(
     store.reads_fail = False
     landed = fault is not PutFault.REQUEST_LOST
     assert unknown.resolve() is landed
-    found = Table(inner.url, store=inner)
-    assert found.version() == (4 if landed else 3)
-    assert contents(found) == sorted(OPERATIONS[name].after if landed else BEFORE)
-    assert found.check() == []
+    actual = Table(inner.url, store=inner)
+    assert actual.version() == (4 if landed else 3)
+    assert contents(actual) == sorted(OPERATIONS[name].after if landed else BEFORE)
+    assert actual.check() == []
     if not landed:
-        assert OPERATIONS[name].run(found) == 4
-        assert contents(found) == sorted(OPERATIONS[name].after)
-        assert found.check() == []
+        assert OPERATIONS[name].run(actual) == 4
+        assert contents(actual) == sorted(OPERATIONS[name].after)
+        assert actual.check() == []
 
 
 def test_an_unknown_commit_whose_version_another_took_did_not_happen(inner: LogStore) -> None:
@@ -171,8 +171,8 @@ def test_an_unknown_commit_whose_version_another_took_did_not_happen(inner: LogS
 def test_an_acknowledged_commit_is_acknowledged_though_nothing_can_be_read_any_more(inner: LogStore) -> None:
     prepared(inner)
     assert table_over(BlindAfterCommit(inner)).append(rows("a", 100)) == 4
-    found = Table(inner.url, store=inner)
-    assert (contents(found), found.check()) == (sorted(BEFORE | {("a", 100)}), [])
+    actual = Table(inner.url, store=inner)
+    assert (contents(actual), actual.check()) == (sorted(BEFORE | {("a", 100)}), [])
 
 
 @pytest.mark.parametrize("fault", [PutFault.REFUSED, PutFault.IN_FLIGHT])
@@ -182,6 +182,6 @@ def test_a_store_that_goes_on_refusing_is_told_and_nothing_is_written(inner: Log
     with pytest.raises(StorageFailure, match="nothing was written") as caught:
         table_over(store).append(rows("a", 100))
     assert not isinstance(caught.value, CommitStateUnknown)
-    found = Table(inner.url, store=inner)
-    assert (found.version(), contents(found), found.check()) == (3, sorted(BEFORE), [])
-    assert found.append(rows("a", 100)) == 4
+    actual = Table(inner.url, store=inner)
+    assert (actual.version(), contents(actual), actual.check()) == (3, sorted(BEFORE), [])
+    assert actual.append(rows("a", 100)) == 4

@@ -127,19 +127,19 @@ def test_one_fault_at_any_commit_makes_no_difference_to_upkeep(name: str) -> Non
             store = FaultyStore(inner, puts=[PutFault.NONE] * place + [fault])
             upkeep.run(store)
             assert [what for what, _ in store.injected] == [fault.value]
-            found = Table(inner.url, store=inner)
-            made = [entry["operation"] for entry in found.history(len(upkeep.operations))]
-            assert (found.version(), made[::-1]) == (4 + len(upkeep.operations), list(upkeep.operations)), fault
-            assert contents(found) == sorted(upkeep.after), fault
-            assert found.check(deep=True) == [], fault
+            actual = Table(inner.url, store=inner)
+            made = [entry["operation"] for entry in actual.history(len(upkeep.operations))]
+            assert (actual.version(), made[::-1]) == (4 + len(upkeep.operations), list(upkeep.operations)), fault
+            assert contents(actual) == sorted(upkeep.after), fault
+            assert actual.check(deep=True) == [], fault
 
 
 def test_auto_compaction_of_a_clustered_table_clusters() -> None:
     store = prepared(clustered=True)
     table_over(store, compact).append(rows("a", 100))
     table = Table(store.url, store=store)
-    told = table.history(1)[0]["operationParameters"]
-    assert (told["auto"], told["clusterBy"]) == ("true", '["id"]')
+    commit = table.history(1)[0]["operationParameters"]
+    assert (commit["auto"], commit["clusterBy"]) == ("true", '["id"]')
     assert table.files().num_rows == 1
     (tags,) = table.files()["tags"].to_pylist()
     assert tags, "the new file says of which cube it is"
@@ -152,8 +152,8 @@ def test_one_fault_makes_no_difference_to_a_clone(fault: PutFault, shallow: bool
     source, inner = prepared(), new_store()
     store = FaultyStore(inner, puts=[fault])
     Table(source.url, store=source).clone(table_over(store), shallow=shallow)
-    found = Table(inner.url, store=inner)
-    assert (found.version(), contents(found), found.check()) == (0, BEFORE, [])
+    actual = Table(inner.url, store=inner)
+    assert (actual.version(), contents(actual), actual.check()) == (0, BEFORE, [])
     assert [what for what, _ in store.injected] == [fault.value]
 
 
@@ -178,8 +178,8 @@ def test_one_fault_makes_no_difference_to_a_conversion(fault: PutFault) -> None:
     inner = folder()
     store = FaultyStore(inner, puts=[fault])
     assert not convert(store), "it is ours, and not the table of another"
-    found = Table(inner.url, store=inner)
-    assert (found.version(), contents(found), found.check(deep=True)) == (0, CONVERTED, [])
+    actual = Table(inner.url, store=inner)
+    assert (actual.version(), contents(actual), actual.check(deep=True)) == (0, CONVERTED, [])
     assert [what for what, _ in store.injected] == [fault.value]
 
 
@@ -280,8 +280,8 @@ def lists_the_newest(store: LogStore) -> bool:
 
 
 def is_whole(store: LogStore) -> bool:
-    found = Table(store.url, store=store).repair_log(dry_run=True)
-    return found.findings == ()
+    actual = Table(store.url, store=store).repair_log(dry_run=True)
+    return actual.findings == ()
 
 
 FILES = {
@@ -301,15 +301,15 @@ def test_a_lost_file_of_what_makes_no_commit_is_told_and_a_second_run_makes_all_
         log = {entry.name: inner.get(entry.name) for entry in inner.list_from("_delta_log") if entry.name[-5:] == ".json"}
         rows_before = contents(Table(inner.url, store=inner))
         store = LosesAWrite(inner, len(lost), done=done)
-        told = None
+        message = None
         try:
             files.run(table_over(store))
         except StorageFailure as error:
-            told = str(error)
+            message = str(error)
         if not store.lost:
-            assert told is None and files.holds(inner)
+            assert message is None and files.holds(inner)
             break
-        assert told is not None and store.lost in told
+        assert message is not None and store.lost in message
         lost.append(store.lost)
         survivor = Table(inner.url, store=inner)
         assert contents(survivor) == rows_before, store.lost

@@ -39,11 +39,11 @@ def test_no_writer_starves_beside_others(tmp_path: Path) -> None:
 @pytest.mark.soak
 @pytest.mark.timeout(900)
 def test_each_change_does_a_fifth_of_what_it_does_alone_and_appends_stay_quick() -> None:
-    found = measure("tahoe", 60, 50)
-    changes, appends, ten = found["changes"], found["appends"], found["ten_appenders"]
+    actual = measure("tahoe", 60, 50)
+    changes, appends, ten = actual["changes"], actual["appends"], actual["ten_appenders"]
     assert isinstance(changes, dict)
     assert isinstance(appends, dict)
     assert isinstance(ten, dict)
-    assert all(changes[kind]["share"] >= 0.2 for kind in CHANGES), found
-    assert appends["p99_ms"] < 1_000, found
-    assert ten["longest_ms"] < 3_000, found
+    assert all(changes[kind]["share"] >= 0.2 for kind in CHANGES), actual
+    assert appends["p99_ms"] < 1_000, actual
+    assert ten["longest_ms"] < 3_000, actual

@@ -74,8 +74,8 @@ def test_no_writer_fails_and_every_row_is_there_once(tracked: str, cluster_by: l
 
     expected = {(i, i % WRITERS, ROUNDS + (10 * ROUNDS if i < WRITERS else 0)) for i in ids if not WRITERS <= i < 2 * WRITERS}
     expected |= {(1000 * (writer + 1) + number, writer, 0) for writer in range(WRITERS) for number in range(ROUNDS)}
-    found = Table(store.url, store=store)
-    rows = [tuple(row.values()) for row in found.to_arrow().to_pylist()]
+    actual = Table(store.url, store=store)
+    rows = [tuple(row.values()) for row in actual.to_arrow().to_pylist()]
     assert len(rows) == len(expected)
     assert set(rows) == expected
-    assert found.check(deep=True) == []
+    assert actual.check(deep=True) == []

@@ -88,11 +88,11 @@ def test_no_checkpoint_is_left_without_a_sidecar(
         with suppress(NotFound):
             one(interrupted, store.now_ms)
         reached = interrupted.was_reached
-        found = [each for of_one in checkpoints_in(store.list_from("_delta_log")).values() for each in of_one]
-        for checkpoint in found:
+        actual = [each for of_one in checkpoints_in(store.list_from("_delta_log")).values() for each in of_one]
+        for checkpoint in actual:
             read_through(open_checkpoint(store, checkpoint))
-        assert not reached or 4 in {checkpoint.version for checkpoint in found}, at
-        made_it += 6 in {checkpoint.version for checkpoint in found}
+        assert not reached or 4 in {checkpoint.version for checkpoint in actual}, at
+        made_it += 6 in {checkpoint.version for checkpoint in actual}
         assert contents(Table(store.url, store=store)) == sorted(("a", number) for number in (*IDS, *range(100, 130)))
         at += 1
     assert at > 10 and made_it > 5

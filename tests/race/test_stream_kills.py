@@ -48,14 +48,14 @@ class Chain:
     def check(self) -> None:
         """Compare the tables with the input rows."""
         for name in ("b", "c"):
-            found = Counter(self.table(name).to_arrow()["id"].to_pylist())
-            assert [one for one, times in found.items() if times > 1] == [], f"doubled in {name}"
-            assert sorted(found) == list(range(self.rows)), f"lost in {name}"
+            actual = Counter(self.table(name).to_arrow()["id"].to_pylist())
+            assert [item for item, times in actual.items() if times > 1] == [], f"doubled in {name}"
+            assert sorted(actual) == list(range(self.rows)), f"lost in {name}"
             assert self.table(name).check() == []
             told_batches = [
-                (one["operationParameters"]["queryId"], int(one["operationParameters"]["epochId"]))
-                for one in reversed(self.table(name).history())
-                if one["operation"] == "STREAMING UPDATE"
+                (item["operationParameters"]["queryId"], int(item["operationParameters"]["epochId"]))
+                for item in reversed(self.table(name).history())
+                if item["operation"] == "STREAMING UPDATE"
             ]
             assert [number for _, number in told_batches] == list(range(len(told_batches)))
             assert len({query for query, _ in told_batches}) == 1
@@ -83,16 +83,16 @@ class Chains:
             if _AT_ANY_TIME in points:
                 time.sleep(self.random.uniform(0, 2))
             os.killpg(process.pid, signal.SIGKILL)
-            told, _ = process.communicate(timeout=_SECONDS)
-        done |= {int(line.partition(" ")[2]) for line in told.splitlines() if line.startswith("done")}
+            output, _ = process.communicate(timeout=_SECONDS)
+        done |= {int(line.partition(" ")[2]) for line in output.splitlines() if line.startswith("done")}
         self.processes += 1
         self.kills.update(point for number, point in enumerate(points) if number not in done)
 
     def finish(self) -> None:
         """Run all to their ends, and compare the tables with the input rows."""
         with self._running([None] * len(self.chains), 1, in_turn=True) as process:
-            told, errors = process.communicate(timeout=_SECONDS + sum(chain.rows for chain in self.chains) / 100)
-        assert sorted(told.split("\n")) == ["", *(f"done {number}" for number in range(len(self.chains)))], errors
+            output, errors = process.communicate(timeout=_SECONDS + sum(chain.rows for chain in self.chains) / 100)
+        assert sorted(output.split("\n")) == ["", *(f"done {number}" for number in range(len(self.chains)))], errors
         for chain in self.chains:
             chain.check()
 
@@ -161,11 +161,13 @@ def test_two_hundred_kills_of_a_hundred_thousand_rows(tmp_path: Path) -> None:
             # Who has no point needs enough to do until the others have come to theirs.
             chain.land(-(-rows // kills), commits=12 if point == _AT_ANY_TIME else 3)
         chains.killed(here)
-        told = f"{sum(chain.rows for chain in chains.chains)} rows, {chains.processes} processes killed {dict(chains.kills)}\n"
-        sys.stderr.write(told)
+        reported = (
+            f"{sum(chain.rows for chain in chains.chains)} rows, {chains.processes} processes killed {dict(chains.kills)}\n"
+        )
+        sys.stderr.write(reported)
         if sum(chains.kills.values()) >= kills:
             break
-        assert run < kills, told
+        assert run < kills, reported
         if run % 3 == 0:
             # A stream that reads the table sees nothing of it.
             chains.chains[run % len(points)].table("b").optimize()

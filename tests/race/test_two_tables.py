@@ -64,8 +64,8 @@ def race(folder: Path, url: str, *, payers: int, deaths: int, transfers: int, se
         wait_for_version(coordinator, tables[0], transfers)
         for payer in all_payers[deaths:]:
             payer.kill()
-        for one in ended:
-            stdout, stderr = one.result()
+        for item in ended:
+            stdout, stderr = item.result()
             assert stderr == ""
             said += [line for line in stdout.splitlines(keepends=True) if line.endswith("\n")]
         over.set()

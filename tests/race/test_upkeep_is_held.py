@@ -138,6 +138,6 @@ def test_what_is_said_to_hold_it_is_there(operation: str) -> None:
 
 
 def test_each_rule_of_the_machine_that_is_named_is_one() -> None:
-    for held in HELD.values():
-        name = held.machine.rpartition("::def ")[2]
-        assert held.machine.startswith("- ") or hasattr(table_machine.TableMachine, name), name
+    for content in HELD.values():
+        name = content.machine.rpartition("::def ")[2]
+        assert content.machine.startswith("- ") or hasattr(table_machine.TableMachine, name), name

@@ -151,8 +151,8 @@ class Schedule:
             assert started_commit < self.needless_before_ms + 1000
             self.refused += 1
         else:
-            found = Table(self.store.url, store=self.store).to_arrow(version=version)
-            assert ids <= set(found["id"].to_pylist())
+            actual = Table(self.store.url, store=self.store).to_arrow(version=version)
+            assert ids <= set(actual["id"].to_pylist())
 
     def begin_scan(self) -> None:
         """A reader begins: it has the first rows, and knows which files come."""
@@ -222,7 +222,7 @@ class Schedule:
             return
         UNIFORM_RUNTIME.drain(120, 0, self.store.url)
         self.table.uniform.sync()
-        self.iceberg_readers = [one for one in self.iceberg_readers if one[0] >= self.store.now_ms - FIVE_MINUTES_MS]
+        self.iceberg_readers = [item for item in self.iceberg_readers if item[0] >= self.store.now_ms - FIVE_MINUTES_MS]
         for _, document in self.iceberg_readers:
             self.read_late += self.read_iceberg(document)
         document = newest_document(self.store)
@@ -285,10 +285,10 @@ class Schedule:
 
     def clean(self, table: Table, hours: float | None) -> None:
         lite = self.chance.random() < 0.3 and hours is None
-        newest, told = table.version(), set(self.told)
-        up_to_date = {one.checkpoint for one in self.streams if one.position is not None and one.position.version > newest}
+        newest, reported = table.version(), set(self.told)
+        up_to_date = {item.checkpoint for item in self.streams if item.position is not None and item.position.version > newest}
         done = table.vacuum(hours, retention_check=False, lite=lite)
-        assert not (self.told - told) & up_to_date, "nothing goes that these would have to read"
+        assert not (self.told - reported) & up_to_date, "nothing goes that these would have to read"
         self.needless_before_ms = max(self.needless_before_ms, done.plan.cut_off_ms)
         self.deleted += done.deleted
 
@@ -312,8 +312,8 @@ class Schedule:
             if version in self.rows and not again:
                 continue
             if self.may_be_read(version):  # others came and went while something else was going on
-                found = sorted(table.to_arrow(version=version)["id"].to_pylist())
-                assert self.rows.setdefault(version, found) == found, version
+                actual = sorted(table.to_arrow(version=version)["id"].to_pylist())
+                assert self.rows.setdefault(version, actual) == actual, version
                 if version and self.store.written[commit_name(version)] >= self.needless_before_ms:
                     table.changes(version, version)
         assert sorted(self.table.to_arrow()["id"].to_pylist()) == self.rows[newest]

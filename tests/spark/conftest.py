@@ -117,10 +117,10 @@ def _as_users_have_it(request: pytest.FixtureRequest) -> Iterator[None]:
 def plain(spark: SparkSession) -> SparkSession:
     """A session without Delta: `format("delta")` there is the portable data source."""
     # Past PySpark's method, which switches Delta on in a session made by one that has it.
-    found = SparkSession(spark.sparkContext, spark._jsparkSession.newSession())
+    actual = SparkSession(spark.sparkContext, spark._jsparkSession.newSession())
     for key in ("spark.sql.session.timeZone", "spark.sql.shuffle.partitions", "spark.sql.python.filterPushdown.enabled"):
-        found.conf.set(key, SETTINGS[key])
-    return found
+        actual.conf.set(key, SETTINGS[key])
+    return actual
 
 
 @pytest.fixture(scope="session")

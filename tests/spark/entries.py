@@ -51,8 +51,8 @@ class Named:
 
     def last(self) -> tuple[str, dict[str, Any]]:
         """Name and parameters of the newest commit."""
-        found = self.table.history(1)[0]
-        return found["operation"], found["operationParameters"]
+        actual = self.table.history(1)[0]
+        return actual["operation"], actual["operationParameters"]
 
     def rows(self) -> list[tuple[Any, ...]]:
         """All rows, sorted, as Spark reads them by name."""
@@ -77,5 +77,5 @@ def named(spark: SparkSession, tmp_path: Path) -> Iterator[Callable[..., Named]]
         return made_here[-1]
 
     yield make
-    for one in made_here:
-        one.forget()
+    for item in made_here:
+        item.forget()

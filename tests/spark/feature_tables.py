@@ -70,6 +70,6 @@ def features_on_connect(folder: Path, features: Iterable[str]) -> list[str]:
         )
         lines.append(f"= feature {feature} {read} {wrote}")
         if row.supports(Use.READ):
-            found = sorted(Table(folder / feature).to_arrow()["id"].to_pylist())
-            assert found == ([1, 5] if row.supports(Use.WRITE) else [1]), feature
+            actual = sorted(Table(folder / feature).to_arrow()["id"].to_pylist())
+            assert actual == ([1, 5] if row.supports(Use.WRITE) else [1]), feature
     return lines

@@ -20,8 +20,8 @@ def main(step: str, folder: str) -> None:
     """Run one step; both are given the same folder."""
     spark = session(folder)
     try:
-        told = write(spark, folder) if step == "write" else read(spark)
-        sys.stdout.write(f"TOLD {json.dumps(told)}\n")
+        reported = write(spark, folder) if step == "write" else read(spark)
+        sys.stdout.write(f"TOLD {json.dumps(reported)}\n")
     finally:
         spark.stop()
 

@@ -16,14 +16,14 @@ from tests.statements.observed import lives_of
 def main(file: str, folder: str, lives: list[str]) -> None:
     """Run the lives one after the other."""
     spark = session(folder)
-    found = {}
+    actual = {}
     try:
         for number, life in enumerate(lives):
             kind, _, name = life.partition(":")
-            found[life] = lives_of(spark, kind, Path(folder) / str(number), [name])[name]
+            actual[life] = lives_of(spark, kind, Path(folder) / str(number), [name])[name]
     finally:
         spark.stop()
-    Path(file).write_text(json.dumps(found), encoding="utf-8")
+    Path(file).write_text(json.dumps(actual), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ def target(spark: SparkSession, table: Table) -> DeltaTable:
 
 def told(rows: pa.Table) -> list[str]:
     """The rows as comparable values, in an order of their own."""
-    return sorted(str(one) for one in rows.select(sorted(rows.column_names)).to_pylist())
+    return sorted(str(item) for item in rows.select(sorted(rows.column_names)).to_pylist())
 
 
 def as_deltalake_reads(table: Table) -> pa.Table:
@@ -78,8 +78,8 @@ def last(table: Table, kind: type) -> list[Any]:
 
 def amounts(table: Table) -> dict[Any, Any]:
     rows = table.to_arrow().to_pylist()
-    assert len({one["id"] for one in rows}) == len(rows)
-    return {one["id"]: one["amount"] for one in rows}
+    assert len({item["id"] for item in rows}) == len(rows)
+    return {item["id"]: item["amount"] for item in rows}
 
 
 def two_files(
@@ -93,4 +93,4 @@ def two_files(
 
 
 def amounts_before() -> dict[Any, Any]:
-    return {one["id"]: one["amount"] for one in BEFORE.to_pylist()}
+    return {item["id"]: item["amount"] for item in BEFORE.to_pylist()}

@@ -113,12 +113,12 @@ def a_batch_of_a_stream_writes_by_name(spark: SparkSession, folder: Path) -> Non
 def a_table_is_replaced_between_analysis_and_execution(spark: SparkSession, folder: Path) -> None:
     """A DataFrame of a table that is replaced shows the new rows if they have its columns, and otherwise raises an error with the reason."""
     spark.sql("CREATE TABLE stress.replaced USING delta AS SELECT 1 AS a, 'x' AS b")
-    kept = spark.table("stress.replaced").select("a")
+    remaining = spark.table("stress.replaced").select("a")
     spark.sql("CREATE OR REPLACE TABLE stress.replaced USING delta AS SELECT 2 AS a, 'y' AS b")
-    assert kept.select("*").collect() == [(2,)]
+    assert remaining.select("*").collect() == [(2,)]
     spark.sql("CREATE OR REPLACE TABLE stress.replaced USING delta AS SELECT 'three' AS a")
     with pytest.raises(InvalidRequest) as raised:
-        kept.select("*").collect()
+        remaining.select("*").collect()
     assert raised.value.code == "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS"
     spark.sql("DROP TABLE stress.replaced")
     spark.sql("CREATE TABLE stress.replaced USING delta AS SELECT 4 AS a, 'z' AS b")

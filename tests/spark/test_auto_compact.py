@@ -66,9 +66,9 @@ def test_a_setting_that_is_no_value_fails_no_write_and_is_told(spark, path, few,
 
 
 def test_settings_are_read_as_the_reference_reads_them():
-    given = {"enabled": "TRUE", "maxFileSize": "1000", "minFileSize": "10", "minNumFiles": "3", "nonBlindAppend.enabled": "true"}
-    given |= {"modifiedPartitionsOnly.enabled": "false", "maxNumModifiedPartitions": "7", "reservePartitions.enabled": "false"}
-    assert compaction_of(given.get) == (AutoCompaction(True, 1000, 10, 3, False, 7, True), False)
+    values = {"enabled": "TRUE", "maxFileSize": "1000", "minFileSize": "10", "minNumFiles": "3", "nonBlindAppend.enabled": "true"}
+    values |= {"modifiedPartitionsOnly.enabled": "false", "maxNumModifiedPartitions": "7", "reservePartitions.enabled": "false"}
+    assert compaction_of(values.get) == (AutoCompaction(True, 1000, 10, 3, False, 7, True), False)
     assert compaction_of({}.get) == (AutoCompaction(), True)
     assert compaction_of({"earlySkipPartitionTable.enabled": "false"}.get)[0].min_files == 0
     for name, code in (("enabled", "DELTA_INVALID_AUTO_COMPACT_TYPE"), ("minNumFiles", "DELTA_ILLEGAL_OPTION")):

@@ -119,22 +119,22 @@ class TestScan:
     def test_timestamps_include_both_ends(self, spark, history):
         times = {commit["version"]: commit["timestamp"] for commit in history.history()}
         begin, end = (datetime.fromtimestamp(times[v].timestamp(), UTC).strftime("%Y-%m-%d %H:%M:%S.%f") for v in (4, 10))
-        found = load(spark, history.url, startingTimestamp=begin, endingTimestamp=end)
-        assert {row[0] for row in found.select("_commit_version").distinct().collect()} == set(range(4, 11))
+        actual = load(spark, history.url, startingTimestamp=begin, endingTimestamp=end)
+        assert {row[0] for row in actual.select("_commit_version").distinct().collect()} == set(range(4, 11))
 
     # Spark starts a Python process for each step; tests/spark/test_portable.py asks the same of the source in one process.
     @pytest.mark.long
     def test_the_portable_source_tells_the_same(self, plain, history):
-        found = (
+        actual = (
             plain.read.format("delta").options(READCHANGEDATA="true", startingversion="9", EndingVersion="11").load(history.url)
         )
-        assert counted(found.toArrow()) == counted(history.changes(9, 11))
+        assert counted(actual.toArrow()) == counted(history.changes(9, 11))
 
     def test_a_range_without_changes_has_no_rows(self, spark, path):
         Table.create(path, rows().schema, properties=FEED)
-        found = load(spark, path, startingVersion=0)
-        assert found.collect() == [] and found.columns[-3:] == ["_change_type", "_commit_version", "_commit_timestamp"]
-        assert found.schema["_commit_timestamp"].dataType.typeName() == "timestamp"
+        actual = load(spark, path, startingVersion=0)
+        assert actual.collect() == [] and actual.columns[-3:] == ["_change_type", "_commit_version", "_commit_timestamp"]
+        assert actual.schema["_commit_timestamp"].dataType.typeName() == "timestamp"
 
 
 class TestRefusals:
@@ -169,8 +169,8 @@ class TestRefusals:
             assert caught.value.code == "DELTA_MULTIPLE_CDC_BOUNDARY"
             reset_warnings()
             with pytest.warns(TahoeWarning, match="the version counts"):
-                found = load(spark, history.url, **options)
-            assert counted(found.toArrow()) == counted(history.changes(1, options.get("endingVersion")))
+                actual = load(spark, history.url, **options)
+            assert counted(actual.toArrow()) == counted(history.changes(1, options.get("endingVersion")))
 
     def test_a_range_after_the_newest_commit_may_be_empty_by_a_setting(self, spark, history):
         session = spark.newSession()

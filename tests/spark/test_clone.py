@@ -38,7 +38,7 @@ def ids(spark, path):
     return sorted(row.id for row in spark.read.format("delta").load(path).collect())
 
 
-LEFT = [one for one in range(20) if one not in (3, 4)]
+LEFT = [item for item in range(20) if item not in (3, 4)]
 
 
 @pytest.mark.parametrize("kind", ["SHALLOW", "DEEP"])
@@ -59,7 +59,7 @@ def test_a_clone_lives_a_life_of_its_own(spark, source, tmp_path, kind):
         "WHEN NOT MATCHED THEN INSERT (id, p) VALUES (s.id, 'x')"
     )
     spark.sql(f"INSERT INTO delta.`{clone}` VALUES (200, 'new')")
-    changed = sorted([*(one for one in LEFT if one not in (5, 6, 7)), 100, 200])
+    changed = sorted([*(item for item in LEFT if item not in (5, 6, 7)), 100, 200])
     assert ids(spark, clone) == changed and ids(spark, source) == LEFT
     assert tahoe.Table(clone).check(deep=True) == []
     spark.sql(f"OPTIMIZE delta.`{clone}`")
@@ -70,9 +70,9 @@ def test_a_clone_lives_a_life_of_its_own(spark, source, tmp_path, kind):
     finally:
         spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
     assert ids(spark, clone) == changed and ids(spark, source) == LEFT
-    told = tahoe.Table(clone).history()[-1]
+    commit = tahoe.Table(clone).history()[-1]
     expected = {"source": f"delta.`file:{source}`", "sourceVersion": "2"}
-    assert (told["operation"], told["operationParameters"]) == ("CLONE", expected)
+    assert (commit["operation"], commit["operationParameters"]) == ("CLONE", expected)
 
 
 def test_by_name_at_a_version_with_properties_and_a_location(spark, source, tmp_path):
@@ -130,8 +130,8 @@ def test_of_parquet(spark, path, tmp_path, partitions):
         if not partitions:
             spark.sql(f"CREATE TABLE delta.`{clone}2` CLONE parquet.`{path}`")
             assert ids(spark, clone + "2") == list(range(6))
-            told = tahoe.Table(clone + "2").history()[0]["operationParameters"]
-            assert told == {"source": f"parquet.`{path}`", "sourceVersion": "-1"}
+            commit = tahoe.Table(clone + "2").history()[0]["operationParameters"]
+            assert commit == {"source": f"parquet.`{path}`", "sourceVersion": "-1"}
     finally:
         spark.sql("DROP TABLE of_parquet")
 

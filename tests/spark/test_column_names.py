@@ -43,8 +43,8 @@ def test_a_column_may_have_any_name(spark, path, tmp_path):
     every = " AND ".join(f"{name} = 'v1' AND s.{name} = 4" for name in QUOTED.values())
     assert [row.id for row in spark.sql(f"SELECT id FROM {table} WHERE {every}").collect()] == [4]
     assert spark.table(table).select(*QUOTED.values()).columns == list(NAMES)
-    given = ", ".join(f"{name} = 'u', s.{name} = 70" for name in QUOTED.values())
-    spark.sql(f"UPDATE {table} SET {given} WHERE {QUOTED[PARTS[1]]} = 'v1' AND id = 1")
+    arguments = ", ".join(f"{name} = 'u', s.{name} = 70" for name in QUOTED.values())
+    spark.sql(f"UPDATE {table} SET {arguments} WHERE {QUOTED[PARTS[1]]} = 'v1' AND id = 1")
     source = spark.sql("SELECT 2L AS id, 'v2' AS `a.b`, 'm' AS ` lead` UNION ALL SELECT 90L, 'v90', 'm'")
     merge = DeltaTable.forPath(spark, path).alias("t").merge(source.alias("s"), "s.id = t.id AND s.`a.b` = t.`a.b`")
     merge = merge.whenMatchedUpdate(set=dict.fromkeys(QUOTED.values(), "s.` lead`"))

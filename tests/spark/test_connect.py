@@ -63,8 +63,8 @@ def test_an_operation_has_the_outcome_of_a_classic_session(
 ) -> None:
     expected = outcome(operation, spark, f"file://{tmp_path}/classic")
     with remote():
-        found = outcome(operation, connect, f"file://{tmp_path}/connect")
-    assert (found == expected) == (operation.name not in LEFT_ON_CONNECT), (found, expected)
+        actual = outcome(operation, connect, f"file://{tmp_path}/connect")
+    assert (actual == expected) == (operation.name not in LEFT_ON_CONNECT), (actual, expected)
 
 
 def test_the_server_has_no_tahoe(connect: Any) -> None:

@@ -184,16 +184,16 @@ def test_what_must_not_be_null_is_the_same_with_and_without_spark(spark, tmp_pat
     assert len(enforced(spark.createDataFrame(complete, fields), config).collect()) == 3
     for change in changes:
         row = {"id": 1, **good, **change}
-        found = []
+        actual = []
         for act in (
             lambda row=row: table.append(arrow_rows(row)),
             lambda row=row: enforced(spark.createDataFrame([row], fields), config).collect(),
         ):
             with pytest.raises(InvariantViolation) as raised:
                 act()
-            found.append((raised.value.code, raised.value.facts["column"]))
-        assert found[0] == found[1], change
-        refusals.append(found[0][1])
+            actual.append((raised.value.code, raised.value.facts["column"]))
+        assert actual[0] == actual[1], change
+        refusals.append(actual[0][1])
     assert refusals == ["s.in.q", "s.in.q", "s.in.q", "a.element", "a.element.q", "m.value.q"]
 
 
@@ -211,8 +211,8 @@ class TestGeneratedColumns:
         assert "generatedColumns" in Table(table).snapshot().config.features
         assert Table(table).schema().field("day").metadata["comment"] == "of at"
         write(spark.sql(f"{self.NOON} union all select timestamp_ntz'2024-05-07 12:00:00', null"), table)
-        found = sorted((row.day, row.n, row.twice) for row in load(spark, table).collect())
-        assert found == [(date(2024, 5, 6), 1, 2), (date(2024, 5, 7), None, None)]
+        actual = sorted((row.day, row.n, row.twice) for row in load(spark, table).collect())
+        assert actual == [(date(2024, 5, 6), 1, 2), (date(2024, 5, 7), None, None)]
         assert sorted(file.parent.name for file in data_files(table)) == ["day=2024-05-06", "day=2024-05-07"]
         write(spark.sql(self.NOON), table, "overwrite", partitionOverwriteMode="dynamic")
         assert load(spark, table).count() == 2
@@ -230,8 +230,8 @@ class TestGeneratedColumns:
     def test_they_can_be_computed_anew_for_some_rows(self, spark, table):
         config = Table(table).snapshot().config
         rows = spark.sql("select timestamp_ntz'2024-05-06 12:00:00' at, id n, null day, 0 twice from values 1, 2 t(id)")
-        found = recomputed(rows, config, {"twice": rows.n == 2}).collect()
-        assert sorted((row.n, row.day, row.twice) for row in found) == [(1, None, 0), (2, None, 4)]
+        actual = recomputed(rows, config, {"twice": rows.n == 2}).collect()
+        assert sorted((row.n, row.day, row.twice) for row in actual) == [(1, None, 0), (2, None, 4)]
 
     def test_overwriting_the_schema_ends_them(self, spark, table):
         write(spark.sql(self.NOON), table, "overwrite", overwriteSchema="true", partition_by=[])
@@ -275,11 +275,11 @@ def test_generated_columns_have_the_values_that_they_have_without_spark(spark, s
     assert len(columns) > 100 // step
     schema = StructType((*base, *columns))
     config = TableConfig(Protocol(1, 4), Metadata("x", schema.to_json()), "memory:x")
-    found = enforced(spark.createDataFrame(data), config).toArrow()
+    actual = enforced(spark.createDataFrame(data), config).toArrow()
     ours = generated_values(constraints_of(config), data, [column.name for column in columns])
     for number, (text, values) in enumerate(expected):
         assert texts.listed(ours[f"g{number}"]) == values, text
-        assert all(map(texts.near, texts.listed(found[f"g{number}"]), values)), text
+        assert all(map(texts.near, texts.listed(actual[f"g{number}"]), values)), text
 
 
 def test_a_moment_is_looked_at_in_the_sessions_time_zone(spark, path):

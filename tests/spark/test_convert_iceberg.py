@@ -70,8 +70,8 @@ def test_clone(spark, iceberg, tmp_path, kind):
     (row,) = spark.sql(f"CREATE TABLE delta.`{clone}` {kind} CLONE iceberg.`{iceberg}`").collect()
     assert row.source_num_of_files == 3 and row.num_copied_files == (0 if kind == "SHALLOW" else 3)
     assert rows(spark, clone) == EXPECTED and not tahoe.Table(iceberg).exists()
-    told = tahoe.Table(clone).history()[0]["operationParameters"]
-    assert told == {"source": f"iceberg.`{iceberg}`", "sourceVersion": "-1"}
+    commit = tahoe.Table(clone).history()[0]["operationParameters"]
+    assert commit == {"source": f"iceberg.`{iceberg}`", "sourceVersion": "-1"}
     spark.sql(f"UPDATE delta.`{clone}` SET more = 1 WHERE id < 3")
     assert rows(spark, clone) == [(1, "a", 1), (2, "b", 1), *EXPECTED[2:]]
     assert tahoe.Table(clone).check(deep=True) == []
@@ -142,8 +142,8 @@ def test_what_is_made_of_a_column_is_a_generated_column(spark, transformed, tmp_
     spark.table(table).limit(0).union(spark.createDataFrame(first, spark.table(table).schema)).write.format("delta").mode(
         "append"
     ).save(str(path))
-    found = spark.table(table).collect()
-    assert sorted(map(str, found)) == sorted(3 * list(map(str, first)))
+    actual = spark.table(table).collect()
+    assert sorted(map(str, actual)) == sorted(3 * list(map(str, first)))
     assert spark.read.format("delta").option("versionAsOf", 0).load(str(path)).count() == 4
     known = tahoe.Table(path)
     for where in ("at >= '2024-03-01'", "at = '1969-12-31 23:00:00'", "id = -10", "name = 'abc'"):

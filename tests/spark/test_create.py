@@ -50,18 +50,18 @@ class Made:
 
 def entry(spark: SparkSession, name: str) -> dict[str, object] | None:
     """The entry in the catalog, as text."""
-    found = entry_of(spark, name.split("."))
-    if found is None:
+    actual = entry_of(spark, name.split("."))
+    if actual is None:
         return None
     return {
-        "type": str(found.tableType().name()),
-        "provider": found.provider().get(),
-        "schema": str(found.schema().json()),
-        "partitions": found.partitionColumnNames().size(),
-        "properties": {k: v for k, v in dict(jvm_map(found.properties())).items() if not k.startswith("transient")},
-        "storage": dict(jvm_map(found.storage().properties())),
-        "comment": found.comment().get() if found.comment().isDefined() else None,
-        "location": str(found.location().getPath()),
+        "type": str(actual.tableType().name()),
+        "provider": actual.provider().get(),
+        "schema": str(actual.schema().json()),
+        "partitions": actual.partitionColumnNames().size(),
+        "properties": {k: v for k, v in dict(jvm_map(actual.properties())).items() if not k.startswith("transient")},
+        "storage": dict(jvm_map(actual.storage().properties())),
+        "comment": actual.comment().get() if actual.comment().isDefined() else None,
+        "location": str(actual.location().getPath()),
     }
 
 
@@ -79,10 +79,10 @@ def database(spark) -> Iterator[None]:
 
 @pytest.fixture(params=KINDS)
 def made(request, spark, tmp_path) -> Iterator[Made]:
-    found = Made(spark, request.param, tmp_path)
-    yield found
-    if found.kind != "path":
-        spark.sql(f"DROP TABLE IF EXISTS {found.name}")
+    actual = Made(spark, request.param, tmp_path)
+    yield actual
+    if actual.kind != "path":
+        spark.sql(f"DROP TABLE IF EXISTS {actual.name}")
 
 
 EMPTY = {"schema": '{"type":"struct","fields":[]}', "partitions": 0, "properties": {}, "storage": {}, "provider": "delta"}
@@ -104,14 +104,14 @@ def test_a_life_of_statements_in_each_of_the_three_ways(made):
         "clusterBy": "[]",
         "properties": '{"delta.enableChangeDataFeed":"true","team":"me"}',
     }
-    found = DeltaTable.forName(made.spark, made.name)._table.schema()
-    assert [(c.name, str(c.data_type), c.nullable) for c in found] == [
+    actual = DeltaTable.forName(made.spark, made.name)._table.schema()
+    assert [(c.name, str(c.data_type), c.nullable) for c in actual] == [
         ("id", "long", False),
         ("day", "date", True),
         ("twice", "long", True),
     ]
-    assert found.field("id").metadata == {"comment": "key"}
-    assert found.field("twice").metadata == {"delta.generationExpression": "id * 2"}
+    assert actual.field("id").metadata == {"comment": "key"}
+    assert actual.field("twice").metadata == {"delta.generationExpression": "id * 2"}
     if made.kind != "path":
         assert EMPTY.items() <= made.entry().items()
         assert (made.entry()["type"], made.entry()["comment"]) == (made.kind.upper(), "of days")
@@ -162,9 +162,9 @@ def test_a_table_that_is_there_is_not_created_again(made):
                 made.sql(text)
             assert raised.value.code == "DELTA_TABLE_ALREADY_EXISTS"
         else:
-            with pytest.raises(AnalysisException) as told:
+            with pytest.raises(AnalysisException) as error:
                 made.sql(text)
-            assert told.value.getCondition() == "TABLE_OR_VIEW_ALREADY_EXISTS"
+            assert error.value.getCondition() == "TABLE_OR_VIEW_ALREADY_EXISTS"
     assert DeltaTable.forName(made.spark, made.name)._table.version() == 0
 
 

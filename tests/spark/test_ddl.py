@@ -39,8 +39,8 @@ def test_a_constraint_keeps_the_case_that_create_table_gave_its_name(spark, tmp_
     spark.sql(f"CREATE TABLE {name} (id INT) USING delta TBLPROPERTIES ('delta.constraints.MyC' = 'id > 0')")
     spark.sql(f"ALTER TABLE {name} ADD CONSTRAINT myc CHECK (id > 1)")  # in lower case, which is another one
     spark.sql(f"ALTER TABLE {name} ADD CONSTRAINT OTHER CHECK (id > 2)")
-    found = {"delta.constraints.MyC": "id > 0", "delta.constraints.myc": "id > 1", "delta.constraints.other": "id > 2"}
-    assert properties(spark, name) == found
+    actual = {"delta.constraints.MyC": "id > 0", "delta.constraints.myc": "id > 1", "delta.constraints.other": "id > 2"}
+    assert properties(spark, name) == actual
     assert code(spark.sql, f"ALTER TABLE {name} ADD CONSTRAINT Other CHECK (id > 3)") == "DELTA_CONSTRAINT_ALREADY_EXISTS"
     with pytest.raises(InvariantViolation, match="MyC"):
         spark.sql(f"INSERT INTO {name} VALUES (-1)")
@@ -82,30 +82,30 @@ def test_a_variant_column_comes_to_an_existing_table(spark, named):  # noqa: F81
         "MERGE WITH SCHEMA EVOLUTION INTO {t} t USING (SELECT 2 AS id, parse_json('1') AS v) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *",
         "CREATE OR REPLACE TABLE {t} (v VARIANT) USING delta",
     ):
-        one = named("SELECT 1 AS id")
-        spark.sql(statement.format(t=one.names[1]))
-        assert "variantType" in one.table.snapshot().config.features, statement
-    one = named("SELECT 1 AS id")
+        table = named("SELECT 1 AS id")
+        spark.sql(statement.format(t=table.names[1]))
+        assert "variantType" in table.table.snapshot().config.features, statement
+    table = named("SELECT 1 AS id")
     spark.sql("SELECT 2 AS id, parse_json('[1]') AS v").write.format("delta").mode("append").option("mergeSchema", True).save(
-        one.path
+        table.path
     )
-    assert sorted(map(tuple, spark.sql(f"SELECT id, CAST(v AS STRING) FROM {one.name}").collect())) == [(1, None), (2, "[1]")]
+    assert sorted(map(tuple, spark.sql(f"SELECT id, CAST(v AS STRING) FROM {table.name}").collect())) == [(1, None), (2, "[1]")]
 
 
 def test_not_null_is_set_after_the_rows_were_validated(spark, named):  # noqa: F811
-    one = named("SELECT id, named_struct('a', id) AS s, array(named_struct('x', 1)) AS l FROM VALUES (1), (NULL) AS r(id)")
-    for name in one.names:
+    table = named("SELECT id, named_struct('a', id) AS s, array(named_struct('x', 1)) AS l FROM VALUES (1), (NULL) AS r(id)")
+    for name in table.names:
         for column in ("id", "s.a"):
             assert code(spark.sql, f"ALTER TABLE {name} ALTER COLUMN {column} SET NOT NULL") == "DELTA_NEW_NOT_NULL_VIOLATION"
         assert code(spark.sql, f"ALTER TABLE {name} ALTER COLUMN l.element.x SET NOT NULL") == "DELTA_NESTED_NOT_NULL_CONSTRAINT"
-    spark.sql(f"DELETE FROM {one.name} WHERE id IS NULL")
-    for name, column in zip(one.names, ("id", "s.a"), strict=True):
+    spark.sql(f"DELETE FROM {table.name} WHERE id IS NULL")
+    for name, column in zip(table.names, ("id", "s.a"), strict=True):
         spark.sql(f"ALTER TABLE {name} ALTER COLUMN {column} SET NOT NULL")
     for values in ("NULL, named_struct('a', 1), NULL", "1, named_struct('a', NULL), NULL", "1, NULL, NULL"):
         with pytest.raises(Exception, match=r"(?i)not.null"):
-            spark.sql(f"INSERT INTO {one.name} SELECT {values}")
-    spark.sql(f"INSERT INTO {one.name} SELECT 2, named_struct('a', 1L), NULL")
-    assert one.table.check() == []
+            spark.sql(f"INSERT INTO {table.name} SELECT {values}")
+    spark.sql(f"INSERT INTO {table.name} SELECT 2, named_struct('a', 1L), NULL")
+    assert table.table.check() == []
 
 
 def test_not_null_inside_arrays_and_maps_is_refused(spark, tmp_path):
@@ -141,9 +141,9 @@ VIEWS = [
 
 
 def test_a_view_is_no_table_to_statements_of_delta(spark, named):  # noqa: F811
-    one = named("SELECT 1 AS id")
-    spark.sql(f"CREATE OR REPLACE VIEW lasting_view AS SELECT * FROM {one.name}")
-    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW passing_view AS SELECT * FROM {one.name}")
+    table = named("SELECT 1 AS id")
+    spark.sql(f"CREATE OR REPLACE VIEW lasting_view AS SELECT * FROM {table.name}")
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW passing_view AS SELECT * FROM {table.name}")
     try:
         for view in ("lasting_view", "default.lasting_view", "passing_view"):
             for statement in VIEWS:
@@ -156,8 +156,8 @@ def test_a_view_is_no_table_to_statements_of_delta(spark, named):  # noqa: F811
 def test_describe_detail_of_a_table_of_another_format_is_what_the_catalog_has(spark, tmp_path):
     spark.sql("CREATE TABLE plain_detail (id INT, p INT) USING parquet PARTITIONED BY (p) COMMENT 'c' TBLPROPERTIES ('a' = 'b')")
     try:
-        found = spark.sql("DESCRIBE DETAIL plain_detail").first().asDict()
-        known = {key: value for key, value in found.items() if value is not None and key not in ("createdAt", "location")}
+        actual = spark.sql("DESCRIBE DETAIL plain_detail").first().asDict()
+        known = {key: value for key, value in actual.items() if value is not None and key not in ("createdAt", "location")}
         expected = {
             "format": "parquet",
             "name": "spark_catalog.default.plain_detail",
@@ -165,7 +165,7 @@ def test_describe_detail_of_a_table_of_another_format_is_what_the_catalog_has(sp
             "partitionColumns": ["p"],
         }
         assert known == {**expected, "properties": {"a": "b"}}
-        assert found["location"].endswith("/plain_detail")
+        assert actual["location"].endswith("/plain_detail")
         assert code(spark.sql, "DESCRIBE HISTORY plain_detail") == "DELTA_ONLY_OPERATION"
     finally:
         spark.sql("DROP TABLE plain_detail")
@@ -186,20 +186,20 @@ def test_a_column_is_changed_once_in_a_statement(spark, named):  # noqa: F811
 
 
 def test_what_a_statement_says_of_a_table_is_not_ignored(spark, named, tmp_path):  # noqa: F811
-    one = named("SELECT 1 AS id, 2 AS p", partition_by=["p"])
-    assert code(spark.sql, f"SHOW COLUMNS IN default.{one.name} IN other") == "SHOW_COLUMNS_WITH_CONFLICT_NAMESPACE"
-    assert spark.sql(f"SHOW COLUMNS IN {one.name} IN default").count() == 2
-    assert code(spark.sql, f"SHOW CREATE TABLE {one.name} AS SERDE") == "DELTA_OPERATION_NOT_ALLOWED"
+    table = named("SELECT 1 AS id, 2 AS p", partition_by=["p"])
+    assert code(spark.sql, f"SHOW COLUMNS IN default.{table.name} IN other") == "SHOW_COLUMNS_WITH_CONFLICT_NAMESPACE"
+    assert spark.sql(f"SHOW COLUMNS IN {table.name} IN default").count() == 2
+    assert code(spark.sql, f"SHOW CREATE TABLE {table.name} AS SERDE") == "DELTA_OPERATION_NOT_ALLOWED"
     for layout in ("PARTITIONED BY (id)", "CLUSTER BY (id)"):
-        statement = f"CREATE TABLE adopted USING delta {layout} LOCATION '{one.path}'"
+        statement = f"CREATE TABLE adopted USING delta {layout} LOCATION '{table.path}'"
         assert code(spark.sql, statement) == "DELTA_SCHEMA_NOT_PROVIDED"
     assert not spark.catalog.tableExists("adopted")
     assert (
-        spark.sql(f"DESCRIBE HISTORY {one.name} LIMIT 0").count() == 0
-        and spark.sql(f"DESCRIBE HISTORY {one.name} LIMIT 9").count() == 1
+        spark.sql(f"DESCRIBE HISTORY {table.name} LIMIT 0").count() == 0
+        and spark.sql(f"DESCRIBE HISTORY {table.name} LIMIT 9").count() == 1
     )
     with pytest.raises(TahoeError, match="DELTA_NON_BOOLEAN_CHECK_CONSTRAINT"):
-        spark.sql(f"ALTER TABLE {one.name} ADD CONSTRAINT c CHECK (id + 1)")
+        spark.sql(f"ALTER TABLE {table.name} ADD CONSTRAINT c CHECK (id + 1)")
     assert (
         code(spark.sql, "CREATE TABLE collated (s STRING) USING delta DEFAULT COLLATION UTF8_LCASE")
         == "DELTA_UNSUPPORTED_DATA_TYPES"
@@ -207,16 +207,16 @@ def test_what_a_statement_says_of_a_table_is_not_ignored(spark, named, tmp_path)
 
 
 def test_a_temporary_view_over_a_path_follows_its_table(spark, named):  # noqa: F811
-    one = named("SELECT 1 AS id")
-    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW `odd view` USING delta OPTIONS (path '{one.path}')")
-    spark.sql(f"CREATE TEMPORARY VIEW older USING delta OPTIONS (path '{one.path}', versionAsOf '0')")
-    spark.sql(f"CREATE GLOBAL TEMPORARY VIEW everywhere USING delta OPTIONS (path '{one.path}')")
+    table = named("SELECT 1 AS id")
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW `odd view` USING delta OPTIONS (path '{table.path}')")
+    spark.sql(f"CREATE TEMPORARY VIEW older USING delta OPTIONS (path '{table.path}', versionAsOf '0')")
+    spark.sql(f"CREATE GLOBAL TEMPORARY VIEW everywhere USING delta OPTIONS (path '{table.path}')")
     try:
-        spark.sql(f"INSERT INTO {one.name} VALUES (2)")
+        spark.sql(f"INSERT INTO {table.name} VALUES (2)")
         assert [spark.table(view).count() for view in ("`odd view`", "older", "global_temp.everywhere")] == [2, 1, 2]
         with pytest.raises(Exception, match="ALREADY_EXISTS"):
-            spark.sql(f"CREATE TEMPORARY VIEW older USING delta OPTIONS (path '{one.path}')")
-        columns = f"CREATE TEMPORARY VIEW new_view (id INT) USING delta OPTIONS (path '{one.path}')"
+            spark.sql(f"CREATE TEMPORARY VIEW older USING delta OPTIONS (path '{table.path}')")
+        columns = f"CREATE TEMPORARY VIEW new_view (id INT) USING delta OPTIONS (path '{table.path}')"
         assert code(spark.sql, columns) == "DELTA_UNSUPPORTED_SCHEMA_DURING_READ"
     finally:
         for view in ("`odd view`", "older", "global_temp.everywhere"):

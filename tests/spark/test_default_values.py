@@ -90,10 +90,10 @@ def test_a_text_of_another_writer_is_not_executed(spark, table, tmp_path):
     of_others = Table(str(tmp_path))
     transaction = of_others.begin()
     columns = [
-        replace(one, metadata={"CURRENT_DEFAULT": "reflect('java.lang.System', 'getProperty', 'user.home')"})
-        if one.name == "s"
-        else one
-        for one in of_others.schema()
+        replace(item, metadata={"CURRENT_DEFAULT": "reflect('java.lang.System', 'getProperty', 'user.home')"})
+        if item.name == "s"
+        else item
+        for item in of_others.schema()
     ]
     schema = StructType(tuple(columns)).to_json()
     transaction.set_metadata(replace(transaction.existing().metadata, schema_string=schema))

@@ -72,16 +72,16 @@ def metrics(table: Table, *, of_files: bool) -> dict[str, str]:
     Args:
         of_files: those that depend on which files there were, too.
     """
-    found = table.history(1)[0]["operationMetrics"]
+    actual = table.history(1)[0]["operationMetrics"]
     left_out = ("numAdded",) if of_files else ("numAdded", "numRemoved", "numDeletionVectors", "numCopied")
     return {
-        key: value for key, value in found.items() if not key.startswith(left_out) and not key.endswith(("TimeMs", "AddedBytes"))
+        key: value for key, value in actual.items() if not key.startswith(left_out) and not key.endswith(("TimeMs", "AddedBytes"))
     }
 
 
 def changes(table: Table) -> list[Any]:
-    found = table.changes(table.version(), table.version())
-    return canonical(found.drop_columns(["_commit_timestamp"]))
+    actual = table.changes(table.version(), table.version())
+    return canonical(actual.drop_columns(["_commit_timestamp"]))
 
 
 def assert_same(ours: Table, core: Table, *, first: bool = False) -> None:
@@ -164,7 +164,7 @@ class TestConditions:
         assert not {i for i in left if 80 <= i < 120 and i % 2 == 0 and i % 7}
         parameters = Table(path).history(2)
         # As the reference shows them: Catalyst's text, each attribute with its number, constants computed.
-        shown = [re.sub(r"#\d+", "#1", json.loads(one["operationParameters"]["predicate"])[0]) for one in parameters]
+        shown = [re.sub(r"#\d+", "#1", json.loads(item["operationParameters"]["predicate"])[0]) for item in parameters]
         assert shown[0] == "(((soundex(name#1) = N000) AND ((id#1L % 2) = 0)) AND ((p#1 + 1) = 3))"
         assert shown[1] == "(<lambda>(id#1L)#1 AND (a#1.x > 100))"
 
@@ -228,8 +228,8 @@ class TestValues:
         table, store = DeltaTable.forPath(spark, make(path, VECTORS).url), Table(path)
         swapped = "named_struct('y', named_struct('z', 7), 'x', '12')"
         table.update("id = 1", {"a": swapped, "p": sf.lit(2).cast("long"), "name": "current_date()"})
-        found = store.to_arrow("id = 1").to_pylist()[0]
-        assert (found["a"], found["p"]) == ({"x": 12, "y": {"z": "7"}}, 2)
+        actual = store.to_arrow("id = 1").to_pylist()[0]
+        assert (actual["a"], actual["p"]) == ({"x": 12, "y": {"z": "7"}}, 2)
         for value in ("3000000000L", "'abc'"):
             with pytest.raises(Exception, match=r"CAST_OVERFLOW|CAST_INVALID_INPUT"):
                 table.update("id = 2", {"p": value})
@@ -242,8 +242,8 @@ class TestValues:
         make(path, properties)
         DeltaTable.forPath(spark, path).update("id >= 100", {"name": "uuid()"})
         store = Table(path)
-        told = store.changes(store.version())
-        after = told.filter(pa.compute.equal(told["_change_type"], "update_postimage"))
+        feed = store.changes(store.version())
+        after = feed.filter(pa.compute.equal(feed["_change_type"], "update_postimage"))
         assert sorted(after["name"].to_pylist()) == sorted(store.to_arrow("id >= 100")["name"].to_pylist())
         assert len(set(after["name"].to_pylist())) == 40
 
@@ -286,11 +286,11 @@ class TestFiles:
 
     def test_rows_found_twice_are_told(self, spark, path):
         snapshot = make(path, VECTORS).snapshot()
-        found = TableVersion(spark, snapshot).with_positions(snapshot.files()).where("id in (1, 50, 51)").select(FILE, ROW)
-        once = changes_of(snapshot, snapshot.files(), found)
+        actual = TableVersion(spark, snapshot).with_positions(snapshot.files()).where("id in (1, 50, 51)").select(FILE, ROW)
+        once = changes_of(snapshot, snapshot.files(), actual)
         assert sorted(sorted(change.dead) for change in once.changes) == [[1], [10, 11]]
         assert not once.ambiguous
-        assert changes_of(snapshot, snapshot.files(), found.union(found.limit(1))).ambiguous
+        assert changes_of(snapshot, snapshot.files(), actual.union(actual.limit(1))).ambiguous
 
     def test_large_files_are_marked_where_the_rows_are(self, spark, path):
         spark.range(0, 150_000, 1, 1).write.format("delta").option("delta.enableDeletionVectors", "true").save(path)
@@ -316,8 +316,8 @@ class TestFiles:
         frame.write.format("delta").mode("overwrite").option("replaceWhere", "id between 45 and 60").save(str(tmp_path / "ours"))
         core.overwrite(new, replace_where="id between 45 and 60")
         ours = Table(str(tmp_path / "ours"))
-        kept = "id < 45 or id > 60"
-        assert canonical(ours.to_arrow(kept, row_ids=True)) == canonical(core.to_arrow(kept, row_ids=True))
+        remaining = "id < 45 or id > 60"
+        assert canonical(ours.to_arrow(remaining, row_ids=True)) == canonical(core.to_arrow(remaining, row_ids=True))
         assert canonical(ours.to_arrow()) == canonical(core.to_arrow())
         assert (changes(ours), ours.check()) == (changes(core), [])
 
@@ -430,8 +430,8 @@ def test_what_the_session_numbers_is_done_once(spark, tmp_path, settings):
         operation()
         assert table.version() == version
     assert table.snapshot().state.transactions["nightly"].version == 3
-    found = table.to_arrow().to_pylist()
-    assert (len(found), [row["p"] for row in found if row["id"] == 5]) == (140 - 2 + 6, [2])
+    actual = table.to_arrow().to_pylist()
+    assert (len(actual), [row["p"] for row in actual if row["id"] == 5]) == (140 - 2 + 6, [2])
 
     settings(f"{VERSION}.autoReset.enabled", "true")
     settings(VERSION, "4")

@@ -27,15 +27,15 @@ def positions_of(bits: bytes) -> BitMap64:
 @st.composite
 def dead_rows(draw: st.DrawFn) -> BitMap64:
     """Lists, bits and runs of rows, around the bounds of containers."""
-    found = BitMap64()
+    actual = BitMap64()
     border = st.sampled_from([0, BLOCK, 2 * BLOCK, PART - BLOCK, PART, PART + 3 * BLOCK])
     for _ in range(draw(st.integers(1, 4))):
         start = max(0, draw(border) + draw(st.integers(-70, 70)))
         count = draw(st.sampled_from([1, 33, 5000, BLOCK + 1]))
-        found |= BitMap64(range(start, start + count, draw(st.sampled_from([1, 2, 3, 31]))))
+        actual |= BitMap64(range(start, start + count, draw(st.sampled_from([1, 2, 3, 31]))))
     if draw(st.booleans()):
-        found.run_optimize()
-    return BitMap64.deserialize(found.serialize())
+        actual.run_optimize()
+    return BitMap64.deserialize(actual.serialize())
 
 
 @settings(max_examples=examples(60), deadline=None)
@@ -56,8 +56,8 @@ def test_no_rows_are_no_bits_and_rows_that_no_file_has_are_refused() -> None:
 def test_bytes_of_any_size_reach_the_jvm_as_they_are(spark, size: int) -> None:
     jvm = Jvm.of(spark)
     values = pa.array([b"\x00\xff" * (size // 2), None, b"end"], pa.binary())
-    found = texts(jvm, values)
-    assert [None if one is None else bytes(one.getBytes()) for one in found] == values.to_pylist()
+    actual = texts(jvm, values)
+    assert [None if item is None else bytes(item.getBytes()) for item in actual] == values.to_pylist()
 
 
 def test_the_next_query_has_the_vectors_already(spark, path):
@@ -66,8 +66,8 @@ def test_the_next_query_has_the_vectors_already(spark, path):
     tahoe.cache.clear()
 
     def asked() -> tuple[int, int]:
-        kept = next(one for one in tahoe.cache.report() if one.kind == "deletion vectors")
-        return kept.hits, kept.misses
+        remaining = next(item for item in tahoe.cache.report() if item.kind == "deletion vectors")
+        return remaining.hits, remaining.misses
 
     frame = spark.read.format("delta").load(path).where("id % 2 = 0")
     counts = [(frame.count(), asked()) for _ in range(2)]

@@ -105,8 +105,8 @@ def test_create_refuses_what_is_there_and_create_if_not_exists_leaves_it(spark, 
     with pytest.raises(InvalidRequest) as raised:
         DeltaTable.create(spark).location(path).addColumn("x", "int").execute()
     assert raised.value.code == "DELTA_TABLE_ALREADY_EXISTS"
-    kept = DeltaTable.createIfNotExists(spark).location(path).addColumn("x", "int").execute()
-    assert kept.toDF().columns == ["id", "p"]
+    remaining = DeltaTable.createIfNotExists(spark).location(path).addColumn("x", "int").execute()
+    assert remaining.toDF().columns == ["id", "p"]
 
 
 def test_replace_needs_a_table_and_create_or_replace_does_not(spark, path):
@@ -165,12 +165,12 @@ def test_a_builder_refuses_wrong_arguments(spark, call, error):
 def test_a_protocol_is_raised_and_never_lowered(spark, table):
     table.upgradeTableProtocol(1, 3)
     table.upgradeTableProtocol(1, 2)
-    found = table.detail().first()
-    assert (found.minReaderVersion, found.minWriterVersion) == (1, 3)
+    actual = table.detail().first()
+    assert (actual.minReaderVersion, actual.minWriterVersion) == (1, 3)
     table.addFeatureSupport("deletionVectors")
-    found = table.detail().first()
-    assert (found.minReaderVersion, found.minWriterVersion) == (3, 7)
-    assert found.tableFeatures == ["appendOnly", "checkConstraints", "deletionVectors", "invariants"]
+    actual = table.detail().first()
+    assert (actual.minReaderVersion, actual.minWriterVersion) == (3, 7)
+    assert actual.tableFeatures == ["appendOnly", "checkConstraints", "deletionVectors", "invariants"]
     with pytest.raises(InvalidRequest) as error:
         table.addFeatureSupport("abc")
     assert error.value.code == "DELTA_UNSUPPORTED_FEATURES_IN_CONFIG"

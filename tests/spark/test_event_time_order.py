@@ -44,13 +44,15 @@ def stream(spark: SparkSession, table: Table, **options: Any) -> DataFrame:
 
 def batches(rows: DataFrame, checkpoint: Path, mode: str = "append", **trigger: Any) -> list[list[Any]]:
     """The rows of each batch up to the present, by their first column."""
-    found: list[list[Any]] = []
+    actual: list[list[Any]] = []
     writer = rows.writeStream.outputMode(mode).option("checkpointLocation", str(checkpoint))
     writer = writer.foreachBatch(
-        lambda batch, _number: found.append(sorted((row[0] for row in batch.collect()), key=lambda value: (value is None, value)))
+        lambda batch, _number: actual.append(
+            sorted((row[0] for row in batch.collect()), key=lambda value: (value is None, value))
+        )
     )
     writer.trigger(**(trigger or {"availableNow": True})).start().awaitTermination()
-    return [batch for batch in found if batch]
+    return [batch for batch in actual if batch]
 
 
 def rewind(checkpoint: Path, kept: int, done: int) -> None:
@@ -83,11 +85,11 @@ def test_a_watermark_drops_no_row_of_the_snapshot_and_does_without_the_option(
     table.append(events(30))  # passes the watermark over all other days
     table.append(events(60))
     last = {"maxFilesPerTrigger": 1}
-    found = [tuple(row) for batch in batches(counted(stream(spark, table, **ORDERED)), tmp_path / "at") for row in batch]
+    actual = [tuple(row) for batch in batches(counted(stream(spark, table, **ORDERED)), tmp_path / "at") for row in batch]
     days = [(START + timedelta(days=day)).date().isoformat() for day in (*range(10), 30)]
-    assert sorted(found) == [(day, 1) for day in days]
+    assert sorted(actual) == [(day, 1) for day in days]
     late = [tuple(row) for batch in batches(counted(stream(spark, table, **last)), tmp_path / "late") for row in batch]
-    assert len(late) < len(found)
+    assert len(late) < len(actual)
 
 
 def test_every_row_comes_once_wherever_the_query_was_killed(spark: SparkSession, table: Table, tmp_path: Path) -> None:
@@ -100,8 +102,8 @@ def test_every_row_comes_once_wherever_the_query_was_killed(spark: SparkSession,
     assert {offset["sourceVersion"] for offset in stored[:-1]} == {1000} and stored[-1]["sourceVersion"] == 1
     table.append(events(100))
     table.delete("day = 9")  # is in the snapshot still, whose version does not change
-    for kept, done in ((1, 1), (2, 1), (3, 3), (len(whole), len(whole) - 1)):
-        rewind(at, kept, done)
+    for remaining, done in ((1, 1), (2, 1), (3, 3), (len(whole), len(whole) - 1)):
+        rewind(at, remaining, done)
         again = stream(spark, table, skipChangeCommits="true", **ORDERED).withWatermark("t", "1 hour").select("day")
         rest = batches(again.where("day is not null"), at)
         assert [day for batch in rest for day in batch] == [day for batch in whole[done:] for day in batch if day is not None] + [
@@ -161,8 +163,8 @@ def test_renamed_columns_aliases_and_two_uses_with_one_watermark_are_followed(
     marked = rows.select("day", sf.col("x.m").alias("n")).withWatermark("n", "1 hour")
     assert batches(marked.select("day"), tmp_path / "at") == [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0], [6.0, 7.0], [8.0, 9.0]]
     both = marked.select("day").unionAll(marked.select("day"))
-    found = batches(both, tmp_path / "both")
-    assert sorted(day for batch in found for day in batch) == sorted([*map(float, range(10))] * 2) and len(found) >= 5
+    actual = batches(both, tmp_path / "both")
+    assert sorted(day for batch in actual for day in batch) == sorted([*map(float, range(10))] * 2) and len(actual) >= 5
 
 
 def test_the_setting_is_for_all_streams_that_have_a_watermark(spark: SparkSession, table: Table, tmp_path: Path) -> None:

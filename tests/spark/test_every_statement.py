@@ -48,6 +48,8 @@ def test_names_in_a_hive_metastore_live_as_well(tmp_path: Path) -> None:
     program = [sys.executable, str(Path(__file__).with_name("hive_statements.py")), str(tmp_path / "told"), str(tmp_path), *lives]
     done = subprocess.run(program, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr
-    told = json.loads((tmp_path / "told").read_text(encoding="utf-8"))
-    found = [differences_of(life.partition(":")[2], life.partition(":")[0], told[life], pyspark.__version__) for life in lives]
-    assert [one for of_life in found for one in of_life] == []
+    reported = json.loads((tmp_path / "told").read_text(encoding="utf-8"))
+    actual = [
+        differences_of(life.partition(":")[2], life.partition(":")[0], reported[life], pyspark.__version__) for life in lives
+    ]
+    assert [item for of_life in actual for item in of_life] == []

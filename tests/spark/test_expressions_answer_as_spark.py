@@ -307,14 +307,14 @@ def table() -> pa.Table:
 
 def of_spark(session: SparkSession, data: pa.Table, texts: list[str]) -> list[Answer]:
     frame = session.createDataFrame(data)
-    found: list[Answer] = []
+    actual: list[Answer] = []
     for start in range(0, len(texts), BATCH):
         batch = texts[start : start + BATCH]
         try:
-            found += spark_columns(frame, batch)
+            actual += spark_columns(frame, batch)
         except PySparkException:
-            found += [one for text in batch for one in spark_alone(frame, text)]
-    return found
+            actual += [item for text in batch for item in spark_alone(frame, text)]
+    return actual
 
 
 def spark_columns(frame: Any, texts: list[str]) -> list[Answer]:
@@ -359,8 +359,8 @@ def assert_same(session: SparkSession, texts: list[str]) -> None:
     theirs = of_spark(session, data, texts)
     older = IN_OLDER_SPARK.get(pyspark.__version__[:3], {})
     ours = [older[text](data) if text in older else of_tahoe(text, data) for text in texts]
-    differing = [found for found in zip(texts, ours, theirs, strict=True) if not same(*found[1:])]
-    assert not differing, "\n".join(f"{text}\n  ours   {one}\n  Spark  {other}" for text, one, other in differing)
+    differing = [actual for actual in zip(texts, ours, theirs, strict=True) if not same(*actual[1:])]
+    assert not differing, "\n".join(f"{text}\n  ours   {item}\n  Spark  {other}" for text, item, other in differing)
 
 
 def same(ours: Answer, theirs: Answer) -> bool:

@@ -101,24 +101,24 @@ def schema() -> StructType:
 def rows() -> list[dict[str, Any]]:
     """Every value of every pool, NULL among them."""
     longest = max(len(pool) for _, pool in sql_model.POOLS.values())
-    found = []
+    actual = []
     for i in range(longest + 1):
         row: dict[str, Any] = {}
         for kind in KINDS:
             pool = [*sql_model.POOLS[kind][1], None]
             row[f"c_{kind}"] = pool[i % len(pool)]
-        found.append({**row, "s": None if i % 4 == 3 else {"inner": [1, 2, None][i % 4]}})
-    return found
+        actual.append({**row, "s": None if i % 4 == 3 else {"inner": [1, 2, None][i % 4]}})
+    return actual
 
 
 def answers_of_spark(session: SparkSession, table: pa.Table, texts: list[str]) -> list[list[bool | None]]:
     frame = session.createDataFrame(table)
-    found: list[list[bool | None]] = []
+    actual: list[list[bool | None]] = []
     for start in range(0, len(texts), BATCH):
         batch = texts[start : start + BATCH]
         collected = frame.selectExpr(*(f"({text}) AS e{i}" for i, text in enumerate(batch))).toArrow()
-        found += [column.to_pylist() for column in collected.columns]
-    return found
+        actual += [column.to_pylist() for column in collected.columns]
+    return actual
 
 
 def assert_same_answers(session: SparkSession, texts: list[str]) -> None:

@@ -33,12 +33,12 @@ def files_of_scans(frame):
 
 @pytest.mark.parametrize("sign", [" = ", " >= ", " < ", " IS NULL", " LIKE "])
 def test_scans_are_given_the_files_that_may_have_rows(spark, tables, sign):
-    wanted, frames = {}, []
+    expected, frames = {}, []
     for number, (case, (table, base)) in enumerate(zip(CASES, tables, strict=True)):
-        found = [(text.format(b=base), files) for text, files in case.files.items() if sign in text]
-        if found:
-            condition, wanted[number] = found[0]
+        actual = [(text.format(b=base), files) for text, files in case.files.items() if sign in text]
+        if actual:
+            condition, expected[number] = actual[0]
             path = table.url.removeprefix("file://")
             frames.append(spark.read.format("delta").load(path).where(condition).select("id"))
     assert len(frames) > 20 or sign == " LIKE "
-    assert files_of_scans(reduce(lambda one, other: one.union(other), frames)) == wanted
+    assert files_of_scans(reduce(lambda one, other: one.union(other), frames)) == expected

@@ -30,10 +30,10 @@ def told_by(step: str, folder: Path) -> dict:
 def test_tables_are_found_by_name_in_another_process_with_the_same_metastore(tmp_path):
     made = told_by("write", tmp_path)
     assert made == {"warehouse": ["built", "like", "managed", "other", "renamed"], "kept": True}
-    found = told_by("read", tmp_path)
-    assert found["tables"] == ["adopted", "built", "external", "like", "managed", "other", "renamed", "seen"]
+    actual = told_by("read", tmp_path)
+    assert actual["tables"] == ["adopted", "built", "external", "like", "managed", "other", "renamed", "seen"]
     four = [[0], [1], [2], [3]]
-    assert found["rows"] == {
+    assert actual["rows"] == {
         "managed": [[1, "a"], [2, "b"], [3, "c"]],
         "external": four,
         "adopted": four,
@@ -42,13 +42,13 @@ def test_tables_are_found_by_name_in_another_process_with_the_same_metastore(tmp
         "like": [],
         "seen": [[2, "b"], [3, "c"]],
     }
-    assert found["entries"] == {
+    assert actual["entries"] == {
         **{name: {**MANAGED, "location": name} for name in ("managed", "renamed", "built", "like")},
         **{name: {**EXTERNAL, "location": "at a place"} for name in ("external", "adopted")},
     }
-    assert found["columns"] == {
+    assert actual["columns"] == {
         **{name: ["id", "day"] for name in ("managed", "like", "seen")},
         **{name: ["id"] for name in ("external", "adopted", "renamed")},
         "built": ["x"],
     }
-    assert found["history"] == ["CREATE OR REPLACE TABLE AS SELECT", "CREATE TABLE AS SELECT"]
+    assert actual["history"] == ["CREATE OR REPLACE TABLE AS SELECT", "CREATE TABLE AS SELECT"]

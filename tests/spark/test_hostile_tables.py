@@ -89,9 +89,9 @@ def test_every_hostile_text_stops_a_write_before_anything_is_run(spark: SparkSes
             if text in HARMLESS_ON_SPARK or (text in OF_THE_MOMENT and "delta.generationExpression" not in metadata):
                 enforced(rows, config)
                 continue
-            for given in (rows, rows.drop("g")):
+            for values in (rows, rows.drop("g")):
                 with pytest.raises((InvalidRequest, Unsupported)) as raised:
-                    enforced(given, config)
+                    enforced(values, config)
                 assert EXPRESSIONS[text].lower() in str(raised.value).lower()
 
 
@@ -206,4 +206,4 @@ def test_in_an_object_store_spark_reads_of_a_whole_file_in_the_place_of_another_
     for name in ("shorter", "longer"):
         with pytest.raises(CorruptTable, match="bytes, but the table's log says"):
             Table(tmp_path / name).to_arrow()
-        assert any("bytes" in str(one) and "the log says" in str(one) for one in Table(tmp_path / name).check())
+        assert any("bytes" in str(item) and "the log says" in str(item) for item in Table(tmp_path / name).check())

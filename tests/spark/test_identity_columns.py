@@ -43,20 +43,20 @@ def rows(spark, table, *columns):
 
 
 def code(run):
-    with pytest.raises(TahoeError) as found:
+    with pytest.raises(TahoeError) as actual:
         run()
-    return found.value.code
+    return actual.value.code
 
 
 def test_tasks_side_by_side_give_no_value_twice(spark, ids, tmp_path):
     data = spark.range(1000, numPartitions=7).select(sf.col("id").cast("int").alias("k"))
     for _ in range(2):
         data.write.format("delta").mode("append").save(str(tmp_path))
-    found = [row[0] for row in spark.table(ids).select("id").collect()]
-    assert len(set(found)) == 2000
-    assert min(found) == 100
-    assert all((value - 100) % 10 == 0 for value in found)
-    assert mark(tmp_path) == max(found)
+    actual = [row[0] for row in spark.table(ids).select("id").collect()]
+    assert len(set(actual)) == 2000
+    assert min(actual) == 100
+    assert all((value - 100) % 10 == 0 for value in actual)
+    assert mark(tmp_path) == max(actual)
 
 
 def test_insert_leaves_the_column_out_and_never_names_it(spark, ids, tmp_path):
@@ -92,16 +92,16 @@ def test_merge_numbers_the_rows_that_it_inserts(spark, tmp_path, feed):
         .whenNotMatchedInsert(values={"k": "s.k"})
         .execute()
     )
-    found = rows(spark, table, "k", "id", "twice")
-    assert len(found) == len({value for _, value, _ in found}) == 40
-    assert all(twice == 2 * value for _, value, twice in found)
-    after = {k: value for k, value, _ in found}
+    actual = rows(spark, table, "k", "id", "twice")
+    assert len(actual) == len({value for _, value, _ in actual}) == 40
+    assert all(twice == 2 * value for _, value, twice in actual)
+    after = {k: value for k, value, _ in actual}
     assert (after[0], after[102], after[39]) == (before[0], before[2], -1)
     assert min(value for k, value in after.items() if k in range(4, 39)) > max(before.values())
     assert mark(tmp_path) == max(after.values())
     if feed:
-        told = spark.sql(f"SELECT k, id FROM table_changes_by_path('{tmp_path}', 2) WHERE _change_type = 'insert'")
-        assert sorted(map(tuple, told.collect())) == sorted((k, value) for k, value in after.items() if k in range(4, 40))
+        reported = spark.sql(f"SELECT k, id FROM table_changes_by_path('{tmp_path}', 2) WHERE _change_type = 'insert'")
+        assert sorted(map(tuple, reported.collect())) == sorted((k, value) for k, value in after.items() if k in range(4, 40))
     matched = DeltaTable.forPath(spark, str(tmp_path)).alias("t").merge(source.alias("s"), "t.k = s.k")
     assert code(matched.whenMatchedUpdate(set={"id": "0L"}).execute) == "DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED"
 
@@ -117,9 +117,9 @@ def test_merge_inserts_into_partitions_that_the_table_generates(spark, tmp_path)
         f"MERGE INTO {table} t USING (SELECT explode(array(1, 2, 3)) k) s ON t.k = s.k "
         "WHEN MATCHED THEN UPDATE SET k = 10 WHEN NOT MATCHED THEN INSERT (k) VALUES (s.k)"
     )
-    found = rows(spark, table, "k", "part", "id")
-    assert [row[:2] for row in found] == [(2, 0), (3, 1), (10, 0)]
-    assert len({value for _, _, value in found}) == 3
+    actual = rows(spark, table, "k", "part", "id")
+    assert [row[:2] for row in actual] == [(2, 0), (3, 1), (10, 0)]
+    assert len({value for _, _, value in actual}) == 3
 
 
 def test_sync_identity_after_explicit_values(spark, tmp_path):

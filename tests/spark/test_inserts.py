@@ -64,10 +64,10 @@ def test_in_a_script_that_makes_the_table(spark):
 
 
 def test_what_cannot_be_left_out_or_is_not_there_is_an_error(spark, doubled, named):  # noqa: F811
-    one = named("SELECT id, 'n' AS name FROM range(2)")
-    spark.sql(f"CREATE OR REPLACE TABLE {one.name} (id BIGINT NOT NULL, name STRING) USING delta")
+    table = named("SELECT id, 'n' AS name FROM range(2)")
+    spark.sql(f"CREATE OR REPLACE TABLE {table.name} (id BIGINT NOT NULL, name STRING) USING delta")
     with pytest.raises(SchemaMismatch, match="'id'"):
-        spark.sql(f"INSERT INTO {one.name} (name) VALUES ('x')")
+        spark.sql(f"INSERT INTO {table.name} (name) VALUES ('x')")
     for text, match in (
         ("(id, id) VALUES (7, 7)", "COLUMN_ALREADY_EXISTS"),
         ("(nope) VALUES (7)", "nope"),
@@ -97,29 +97,29 @@ def test_tables_of_other_formats_are_sparks_own(spark):
 
 
 def test_a_cached_table_shows_what_this_session_writes_and_stays_cached(spark, named):  # noqa: F811
-    one = named("SELECT id FROM range(3)")
-    frame = spark.table(one.name).where("id >= 0").cache()
-    spark.sql(f"CACHE TABLE {one.name}")
+    table = named("SELECT id FROM range(3)")
+    frame = spark.table(table.name).where("id >= 0").cache()
+    spark.sql(f"CACHE TABLE {table.name}")
     try:
         for change, expected in (
-            (lambda: spark.sql(f"INSERT INTO {one.name} VALUES (9)"), [0, 1, 2, 9]),
-            (lambda: spark.sql(f"DELETE FROM {one.name} WHERE id = 1"), [0, 2, 9]),
-            (lambda: DeltaTable.forPath(spark, one.path).update(set={"id": "id + 1"}), [1, 3, 10]),
+            (lambda: spark.sql(f"INSERT INTO {table.name} VALUES (9)"), [0, 1, 2, 9]),
+            (lambda: spark.sql(f"DELETE FROM {table.name} WHERE id = 1"), [0, 2, 9]),
+            (lambda: DeltaTable.forPath(spark, table.path).update(set={"id": "id + 1"}), [1, 3, 10]),
         ):
             change()
-            assert spark.catalog.isCached(one.name)
-            assert "InMemoryTableScan" in _plan(spark.table(one.name)) and "InMemoryTableScan" in _plan(frame)
-            assert [row.id for row in spark.table(one.name).orderBy("id").collect()] == expected
+            assert spark.catalog.isCached(table.name)
+            assert "InMemoryTableScan" in _plan(spark.table(table.name)) and "InMemoryTableScan" in _plan(frame)
+            assert [row.id for row in spark.table(table.name).orderBy("id").collect()] == expected
             assert [row.id for row in frame.orderBy("id").collect()] == expected
-        one.table.append(pa.table({"id": [50]}))  # by another writer than this session's
-        assert 50 in {row.id for row in spark.table(one.name).collect()}
+        table.table.append(pa.table({"id": [50]}))  # by another writer than this session's
+        assert 50 in {row.id for row in spark.table(table.name).collect()}
     finally:
         spark.catalog.clearCache()
 
 
 def test_whether_there_is_a_table_at_a_path(spark, named, tmp_path):  # noqa: F811
-    one = named("SELECT 1 AS id")
-    assert spark.catalog.tableExists(one.names[1]) and spark.catalog.tableExists(one.name)
+    table = named("SELECT 1 AS id")
+    assert spark.catalog.tableExists(table.names[1]) and spark.catalog.tableExists(table.name)
     assert not spark.catalog.tableExists(f"delta.`{tmp_path}/none`") and not spark.catalog.tableExists("none_such")
     with pytest.raises(AnalysisException):  # a database of that name, not a path
         spark.sql("DELETE FROM delta.none_such")

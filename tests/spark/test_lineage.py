@@ -36,24 +36,26 @@ class _Drained:
 def test_writes_and_merges_have_the_tables_and_files_of_their_query_as_inputs(
     spark: SparkSession, tmp_path: Path, commits: _Drained
 ) -> None:
-    one, two, files, target = (f"file://{tmp_path}/{name}" for name in ("one", "two", "files", "target"))
-    spark.range(3).write.format("delta").save(one)
+    first, two, files, target = (f"file://{tmp_path}/{name}" for name in ("one", "two", "files", "target"))
+    spark.range(3).write.format("delta").save(first)
     assert commits.last().inputs == ()
     spark.range(2, 5).write.format("delta").save(two)
     spark.range(5).write.parquet(files)
 
-    read = spark.read.format("delta").load(one).join(spark.read.parquet(files), "id").union(spark.read.format("delta").load(two))
+    read = (
+        spark.read.format("delta").load(first).join(spark.read.parquet(files), "id").union(spark.read.format("delta").load(two))
+    )
     read.write.format("delta").save(target)
     written = commits.last()
-    assert (written.table, sorted(written.inputs)) == (target, sorted([one, files, two]))
+    assert (written.table, sorted(written.inputs)) == (target, sorted([first, files, two]))
 
     spark.sql(f"MERGE INTO delta.`{target}` t USING delta.`{two}` s ON t.id = s.id WHEN MATCHED THEN DELETE")
     merged = commits.last()
     assert (merged.summary.operation, merged.inputs) == ("MERGE", (two,))
 
-    spark.sql(f"CREATE OR REPLACE TABLE delta.`{target}` USING delta AS SELECT * FROM delta.`{one}`")
+    spark.sql(f"CREATE OR REPLACE TABLE delta.`{target}` USING delta AS SELECT * FROM delta.`{first}`")
     created = commits.last()
-    assert (created.summary.lifecycle, created.inputs) == ("OVERWRITE", (one,))
+    assert (created.summary.lifecycle, created.inputs) == ("OVERWRITE", (first,))
     # Some forms insert through other commands.
     spark.sql(f"INSERT INTO delta.`{target}` SELECT * FROM delta.`{two}`")
     assert commits.last().inputs == (two,)

@@ -58,7 +58,7 @@ def news(spark: SparkSession) -> DataFrame:
 
 
 def test_a_merge_tells_what_it_will_do_and_then_does_it(make: Callable[..., Table], news: DataFrame, spark: SparkSession) -> None:
-    table, held = make(VECTORS), held_blocks(spark)
+    table, blocks_before = make(VECTORS), held_blocks(spark)
     builder = (
         target(spark, table)
         .merge(news, sf.col("t.id") == news["id"])
@@ -77,13 +77,13 @@ def test_a_merge_tells_what_it_will_do_and_then_does_it(make: Callable[..., Tabl
     assert tuple(result.first() or ()) == (6, 2, 1, 3)
     rows = as_deltalake_reads(table)
     assert told(rows) == told(table.to_arrow())
-    assert {one["id"]: one["place"]["city"] for one in rows.to_pylist() if one["id"] in (3, 4, 5, 7)} == {
+    assert {item["id"]: item["place"]["city"] for item in rows.to_pylist() if item["id"] in (3, 4, 5, 7)} == {
         3: "b",
         4: "x",
         5: "x",
         7: None,
     }
-    assert held_blocks(spark) == held
+    assert held_blocks(spark) == blocks_before
 
 
 def test_both_explain_a_merge_alike(make: Callable[..., Table], news: DataFrame, spark: SparkSession) -> None:
@@ -103,18 +103,18 @@ def test_both_explain_a_merge_alike(make: Callable[..., Table], news: DataFrame,
 def test_a_row_that_two_rows_of_the_source_would_change_is_refused_before_anything_is_written(
     make: Callable[..., Table], spark: SparkSession
 ) -> None:
-    table, held = make({**VECTORS, **FEED}), held_blocks(spark)
+    table, blocks_before = make({**VECTORS, **FEED}), held_blocks(spark)
     twice = spark.createDataFrame([(2, 1.0), (2, 2.0), (9, 9.0)], "id long, amount double").alias("s")
     files = sorted(Path(table.url.removeprefix("file://")).rglob("*"))
     with pytest.raises(InvalidRequest, match="more than one row of the source") as caught:
         target(spark, table).merge(twice, ON).whenMatchedUpdate(set={"amount": "s.amount"}).execute()
     assert caught.value.code == "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
     assert sorted(Path(table.url.removeprefix("file://")).rglob("*")) == files
-    assert held_blocks(spark) == held
+    assert held_blocks(spark) == blocks_before
     # Where every match deletes, their number does not matter; the feed has the row once.
     counts = target(spark, table).merge(twice, ON).whenMatchedDelete().execute().first()
     assert counts is not None and tuple(counts) == (1, 0, 1, 0)
-    assert [one["_change_type"] for one in table.changes(table.version()).to_pylist()] == ["delete"]
+    assert [item["_change_type"] for item in table.changes(table.version()).to_pylist()] == ["delete"]
 
 
 def test_a_source_is_read_once_whatever_it_answers_when_asked_again(make: Callable[..., Table], spark: SparkSession) -> None:
@@ -135,10 +135,14 @@ def test_a_source_is_read_once_whatever_it_answers_when_asked_again(make: Callab
     assert counts is not None and tuple(counts) == (4, 2, 0, 2)
     assert reads.value == 4
     written = {
-        one["id"]: (one["amount"], one["part"], one["tags"]) for one in table.to_arrow().to_pylist() if one["id"] in (2, 4, 7, 8)
+        item["id"]: (item["amount"], item["part"], item["tags"])
+        for item in table.to_arrow().to_pylist()
+        if item["id"] in (2, 4, 7, 8)
     }
     changes = table.changes(table.version()).to_pylist()
-    fed = {one["id"]: (one["amount"], one["part"], one["tags"]) for one in changes if one["_change_type"] != "update_preimage"}
+    fed = {
+        item["id"]: (item["amount"], item["part"], item["tags"]) for item in changes if item["_change_type"] != "update_preimage"
+    }
     assert fed == written
 
 
@@ -146,7 +150,7 @@ def test_now_is_one_moment_for_all_clauses(make: Callable[..., Table], news: Dat
     table = make()
     now = {"id": "s.id", "part": "cast(current_timestamp() as string)"}
     target(spark, table).merge(news, ON).whenMatchedUpdate(set=now).whenNotMatchedInsert(values=now).execute()
-    written = {one["id"]: one["part"] for one in table.to_arrow().to_pylist()}
+    written = {item["id"]: item["part"] for item in table.to_arrow().to_pylist()}
     assert len({written[number] for number in (2, 4, 5, 6, 7)}) == 1
 
 
@@ -158,7 +162,7 @@ def test_now_is_one_moment_for_the_source_and_the_clauses(make: Callable[..., Ta
     now = {"id": "s.id", "part": "case when s.at = now() and s.later = s.at and s.days then 'one' else 'several' end"}
     merge = target(spark, table).merge(source, (sf.col("t.id") == source["id"]) & (source["at"] == sf.current_timestamp()))
     merge.whenMatchedUpdate("s.at >= now()", set=now).whenNotMatchedInsert(source["at"] == sf.now(), values=now).execute()
-    written = {one["id"]: one["part"] for one in table.to_arrow().to_pylist() if one["id"] in (2, 4, 5, 6, 7)}
+    written = {item["id"]: item["part"] for item in table.to_arrow().to_pylist() if item["id"] in (2, 4, 5, 6, 7)}
     assert written == dict.fromkeys((2, 4, 5, 6, 7), "one")
 
 
@@ -218,7 +222,7 @@ def test_a_table_is_merged_into_itself(make: Callable[..., Table], spark: SparkS
     itself = target(spark, table)
     source = itself.toDF().where("amount > 3").alias("s")
     itself.merge(source, ON).whenMatchedUpdate(set={"amount": "t.amount + s.amount"}).whenNotMatchedInsertAll().execute()
-    assert sorted(str(one["amount"]) for one in table.to_arrow().to_pylist()) == [
+    assert sorted(str(item["amount"]) for item in table.to_arrow().to_pylist()) == [
         "1.0",
         "10.0",
         "2.0",
@@ -257,10 +261,10 @@ def test_schema_evolution_adds_what_the_source_has_and_keeps_what_it_lacks(
         (merge if by_setting else merge.withSchemaEvolution()).execute()
     finally:
         spark.conf.unset("spark.databricks.delta.schema.autoMerge.enabled")
-    found = {one["id"]: one for one in table.to_arrow().to_pylist()}
-    assert found[2] == {**row(2, "a", 20.0), "place": {"city": "x", "zip": 2, "land": "y"}, "new": 1}
-    assert (found[9]["place"], found[9]["part"], found[9]["new"]) == ({"city": "z", "zip": None, "land": "w"}, None, 2)
-    assert (found[1]["place"], found[1]["new"]) == ({"city": "a", "zip": 1, "land": None}, None)
+    actual = {item["id"]: item for item in table.to_arrow().to_pylist()}
+    assert actual[2] == {**row(2, "a", 20.0), "place": {"city": "x", "zip": 2, "land": "y"}, "new": 1}
+    assert (actual[9]["place"], actual[9]["part"], actual[9]["new"]) == ({"city": "z", "zip": None, "land": "w"}, None, 2)
+    assert (actual[1]["place"], actual[1]["new"]) == ({"city": "a", "zip": 1, "land": None}, None)
     core = Table(copy).merge(source.toArrow(), "target.id = source.id").with_schema_evolution()
     core.when_matched_update_all().when_not_matched_insert_all().execute()
     assert told(Table(copy).to_arrow()) == told(table.to_arrow())
@@ -278,7 +282,7 @@ def test_assignments_to_new_columns_add_those_alone(make: Callable[..., Table], 
     assert caught.value.code == "DELTA_MERGE_UNRESOLVED_EXPRESSION"
     merge.withSchemaEvolution().execute()
     assert table.schema().names == [*SCHEMA.names, "new"]
-    assert {one["id"]: (one["new"], one["amount"]) for one in table.to_arrow().to_pylist()}[2] == ("n", 7.0)
+    assert {item["id"]: (item["new"], item["amount"]) for item in table.to_arrow().to_pylist()}[2] == ("n", 7.0)
 
 
 REFUSED = {
@@ -389,7 +393,7 @@ def test_values_are_stored_as_a_write_stores_them(make: Callable[..., Table], sp
         "part": "date'2026-01-01'",
     }
     target(spark, table).merge(source, ON).whenMatchedUpdate(set=values).execute()
-    changed = next(one for one in table.to_arrow().to_pylist() if one["id"] == 2)
+    changed = next(item for item in table.to_arrow().to_pylist() if item["id"] == 2)
     assert changed == {
         **row(2, "2026-01-01", 2.0), "tags": ["2", "3"], "place": {"city": "a", "zip": 7}, "notes": [("k", 3)]
     }  # fmt: skip

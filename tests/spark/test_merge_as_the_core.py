@@ -38,16 +38,16 @@ class Case:
         builder = table.merge(news, self.on, source_alias="s", target_alias="t")
         for name, condition, values in self.clauses:
             method = getattr(builder, {"Update": "when_matched_update", "UpdateAll": "when_matched_update_all", **_CORE}[name])
-            given = [] if values is None else [values]
-            builder = method(*given, condition=condition)
+            arguments = [] if values is None else [values]
+            builder = method(*arguments, condition=condition)
         return builder
 
     def by_spark(self, table: DeltaTable, source: DataFrame) -> Any:
         builder = table.merge(source, self.on)
         for name, condition, values in self.clauses:
             method = getattr(builder, {"Update": "whenMatchedUpdate", "UpdateAll": "whenMatchedUpdateAll", **_SPARK}[name])
-            given = {} if values is None else {"values" if name == "Insert" else "set": values}
-            builder = method(condition, **given)
+            arguments = {} if values is None else {"values" if name == "Insert" else "set": values}
+            builder = method(condition, **arguments)
         return builder
 
 
@@ -85,12 +85,12 @@ def case(seed: int) -> Case:
 
     def some(kind: str, actions: list[tuple[str, list[dict[str, str]] | None]], most: int) -> list[Any]:
         picked = [chance.choice(actions) for _ in range(chance.randint(0, most))]
-        found = []
+        actual = []
         for position, (name, values) in enumerate(picked):
             free = position == len(picked) - 1 and chance.random() < 0.6
             condition = None if free else chance.choice(_CONDITIONS[kind])
-            found.append((name, condition, None if values is None else chance.choice(values)))
-        return found
+            actual.append((name, condition, None if values is None else chance.choice(values)))
+        return actual
 
     clauses = [
         *some("Matched", [("Update", _BOTH), ("UpdateAll", None), ("Delete", None)], 3),
@@ -110,11 +110,11 @@ _NOT_COMPARED = ("Bytes", "Ms", "FilesAdded")
 
 def without_texts(parameters: dict[str, str]) -> dict[str, object]:
     """The clauses alone: Spark passes conditions as Catalyst has them, the core as the user wrote them."""
-    found: dict[str, object] = {"predicate": "predicate" in parameters}
+    actual: dict[str, object] = {"predicate": "predicate" in parameters}
     for name, value in parameters.items():
         if name != "predicate":
-            found[name] = [(clause["actionType"], "predicate" in clause) for clause in json.loads(value)]
-    return found
+            actual[name] = [(clause["actionType"], "predicate" in clause) for clause in json.loads(value)]
+    return actual
 
 
 @pytest.mark.parametrize("seed", [seed if seed < _SEEDS else pytest.param(seed, marks=pytest.mark.soak) for seed in range(15)])
@@ -178,16 +178,18 @@ def compare(asked: Case, folder: Path, source: DataFrame, spark: SparkSession, n
     if expected.version is None:
         assert table.version() == copy.version()
         return
-    mine, theirs = (one.history(1)[0] for one in (table, copy))
+    mine, theirs = (item.history(1)[0] for item in (table, copy))
     assert without_texts(mine["operationParameters"]) == without_texts(theirs["operationParameters"])
     compared = [name for name in theirs["operationMetrics"] if not any(part in name for part in _NOT_COMPARED)]
     assert {name: mine["operationMetrics"][name] for name in compared} == {
         name: theirs["operationMetrics"][name] for name in compared
     }
     if "feed" in asked.properties:
-        changes = [one.changes(expected.version).drop_columns(["_commit_timestamp"]) for one in (table, copy)]
+        changes = [item.changes(expected.version).drop_columns(["_commit_timestamp"]) for item in (table, copy)]
         assert told(changes[0]) == told(changes[1])
     if "ids" in asked.properties:
         # New rows get ids by the files that they are written to; old ones keep theirs.
-        first, second = ({(row["_row_id"], row["id"]) for row in one.to_arrow(row_ids=True).to_pylist()} for one in (table, copy))
-        assert {one for one in first if one[0] < len(BEFORE)} == {one for one in second if one[0] < len(BEFORE)}
+        first, second = (
+            {(row["_row_id"], row["id"]) for row in item.to_arrow(row_ids=True).to_pylist()} for item in (table, copy)
+        )
+        assert {item for item in first if item[0] < len(BEFORE)} == {item for item in second if item[0] < len(BEFORE)}

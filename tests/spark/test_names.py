@@ -29,9 +29,9 @@ def database(spark) -> Iterator[None]:
 
 @pytest.fixture
 def name(spark, request) -> Iterator[str]:
-    found = f"{DATABASE}.t{abs(hash(request.node.name))}"
-    yield found
-    spark.sql(f"DROP TABLE IF EXISTS {found}")
+    actual = f"{DATABASE}.t{abs(hash(request.node.name))}"
+    yield actual
+    spark.sql(f"DROP TABLE IF EXISTS {actual}")
 
 
 def six(spark: SparkSession) -> DataFrame:
@@ -187,12 +187,12 @@ def test_the_catalog_of_a_session_makes_and_shows_tables(spark, name, tmp_path):
 
 @pytest.fixture(scope="module")
 def place(spark, tmp_path_factory) -> str:
-    found = str(tmp_path_factory.mktemp("adopted") / "t")
+    actual = str(tmp_path_factory.mktemp("adopted") / "t")
     spark.sql(
-        f"CREATE TABLE delta.`{found}` (id BIGINT NOT NULL, k INT COMMENT 'c', g INT GENERATED ALWAYS AS (k + 1)) USING delta "
+        f"CREATE TABLE delta.`{actual}` (id BIGINT NOT NULL, k INT COMMENT 'c', g INT GENERATED ALWAYS AS (k + 1)) USING delta "
         "PARTITIONED BY (k) TBLPROPERTIES ('delta.columnMapping.mode' = 'name', 'a' = 'b')"
     )
-    return found
+    return actual
 
 
 class TestAdoption:
@@ -324,7 +324,7 @@ def test_a_table_is_made_like_another_one(spark, name, tmp_path):
     )
     like = f"{name}_like"
     spark.sql(f"CREATE TABLE {like} LIKE {name} LOCATION '{tmp_path / 'like'}' TBLPROPERTIES ('a' = 'c')")
-    first, second = (DeltaTable.forName(spark, one)._table.snapshot() for one in (name, like))
+    first, second = (DeltaTable.forName(spark, item)._table.snapshot() for item in (name, like))
     assert spark.table(like).schema == spark.table(name).schema
     assert second.schema.field("g").metadata["delta.generationExpression"] == "k + 1"
     assert (second.partition_columns, second.metadata.description) == (("k",), "first")

@@ -81,11 +81,11 @@ def test_hostile_identifiers_and_strings_come_through_unharmed(spark, tmp_path, 
     text = [name.replace("\\", "\\\\").replace("'", "\\'") for name in identifiers]
     spark.conf.set("spark.sql.variable.substitute", "false")  # else Spark itself puts something in the place of ${b}
     spark.sql(
-        f"CREATE TABLE hostile (id INT, {', '.join(f'{one} STRING' for one in quoted)}) USING delta "
+        f"CREATE TABLE hostile (id INT, {', '.join(f'{item} STRING' for item in quoted)}) USING delta "
         "TBLPROPERTIES ('delta.columnMapping.mode' = 'name', 'delta.enableDeletionVectors' = 'true')"
     )
     try:
-        values = ", ".join(f"'{one}'" for one in text)
+        values = ", ".join(f"'{item}'" for item in text)
         spark.sql(f"INSERT INTO hostile VALUES (1, {values})")
         assert spark.table("hostile").columns == ["id", *identifiers]
         assert list(spark.table("hostile").first())[1:] == identifiers
@@ -99,11 +99,11 @@ def test_hostile_identifiers_and_strings_come_through_unharmed(spark, tmp_path, 
         sets = ", ".join(f"t.{name} = s.{name}" for name, _ in merged)
         matched = _all("t.{name} = s.{name}", merged)
         spark.sql(f"MERGE INTO hostile t USING (SELECT {source}) s ON {matched} WHEN MATCHED THEN UPDATE SET {sets}")
-        found = spark.sql(
+        actual = spark.sql(
             f"SELECT {', '.join(name for name, _ in selected)} FROM hostile WHERE {_all('{name} = {value}', selected)}"
         )
-        assert list(found.first()) == identifiers[3::4]
-        expected = [one + "!" if place % 4 == 0 else one for place, one in enumerate(identifiers)]
+        assert list(actual.first()) == identifiers[3::4]
+        expected = [item + "!" if place % 4 == 0 else item for place, item in enumerate(identifiers)]
         assert [list(row)[1:] for row in spark.table("hostile").collect()] == [expected]
         assert list(DeltaTable.forName(spark, "hostile").toDF().first())[1:] == expected
         assert DeltaTable.forName(spark, "hostile")._table.check(deep=True) == []

@@ -154,9 +154,9 @@ def test_the_sessions_settings_count(spark, table, path):
 
 def test_explain_tells_what_would_be_done_and_does_nothing(spark, table, path):
     version, files = table.version(), table.files().num_rows
-    told = DeltaTable.forPath(spark, path).optimize().where("p = 0").explain()
-    assert (told.version, told.plan.files, len(told.plan.bins)) == (None, files // 2, 1)
-    assert f"would rewrite {files // 2} of" in str(told)
+    explained = DeltaTable.forPath(spark, path).optimize().where("p = 0").explain()
+    assert (explained.version, explained.plan.files, len(explained.plan.bins)) == (None, files // 2, 1)
+    assert f"would rewrite {files // 2} of" in str(explained)
     assert DeltaTable.forPath(spark, path).optimize().explain("id", "t").plan.clusters
     assert table.version() == version
 
@@ -249,10 +249,10 @@ def joins(monkeypatch) -> list[tuple[object, ...]]:
 
 def test_very_many_tiny_files_are_read_by_many_tasks_and_rows_keep_their_order(spark, table, path, joins):
     before = rows_of(table)
-    (one,) = DeltaTable.forPath(spark, path).optimize().where("p = 1").explain().plan.bins
-    in_order = [v for add in one.adds for v in pq.ParquetFile(f"{path}/{add.path}").read()["id"].to_pylist() if v != 7]
+    (first,) = DeltaTable.forPath(spark, path).optimize().where("p = 1").explain().plan.bins
+    in_order = [v for add in first.adds for v in pq.ParquetFile(f"{path}/{add.path}").read()["id"].to_pylist() if v != 7]
     assert optimize_table(spark, table, ["p = 1"])[0][1]["numFilesAdded"] == 1
-    assert [len(given[-1].adds) for given in joins] == [len(one.adds)]
+    assert [len(values[-1].adds) for values in joins] == [len(first.adds)]
     assert table.to_arrow("p = 1")["id"].to_pylist() == in_order
     assert rows_of(table) == before
     assert table.check(deep=True) == []

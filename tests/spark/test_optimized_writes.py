@@ -81,8 +81,8 @@ def test_constraints_generated_columns_and_statistics_are_as_ever(spark, path, m
     rows.write.format("delta").mode("append").save(path)
     table = tahoe.Table(path)
     assert table.files().num_rows == 3
-    found = table.to_arrow().sort_by("id").to_pydict()
-    assert found == {"id": [*range(90)], "p": [f"a b/{i % 3}" if i % 3 else None for i in range(90)], "d": [*range(0, 180, 2)]}
+    actual = table.to_arrow().sort_by("id").to_pydict()
+    assert actual == {"id": [*range(90)], "p": [f"a b/{i % 3}" if i % 3 else None for i in range(90)], "d": [*range(0, 180, 2)]}
     assert len(table.files("id > 88")) == 1
     with pytest.raises(PySparkException, match="DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"):
         rows.selectExpr("id + 950 id", "p").write.format("delta").mode("append").save(path)

@@ -64,12 +64,12 @@ def test_elements_keys_and_values_get_their_ids_and_the_rows_stay_as_they_are():
     patched = with_nested_ids(content, schema)
     before, after = pq.ParquetFile(io.BytesIO(content)), pq.ParquetFile(io.BytesIO(patched))
     assert after.read().equals(before.read())
-    found = {}
+    actual = {}
 
     def walk(field: pa.Field, path: str) -> None:
         number = (field.metadata or {}).get(b"PARQUET:field_id")
         if number is not None:
-            found[path] = int(number)
+            actual[path] = int(number)
         if pa.types.is_list(field.type):
             walk(field.type.value_field, f"{path}.element")
         elif pa.types.is_map(field.type):
@@ -84,7 +84,7 @@ def test_elements_keys_and_values_get_their_ids_and_the_rows_stay_as_they_are():
     expected: dict[str, int] = {}
     for column in (*schema, *schema.field("struct").data_type):
         expected.update(column.metadata.get("delta.columnMapping.nested.ids", {}))
-    assert found == expected
+    assert actual == expected
 
 
 def test_what_is_no_parquet_file_is_refused():

@@ -100,8 +100,8 @@ def test_all_texts_come_back_from_all_writers(spark, path):
     assert {(row["id"], row["p"]) for row in Table(path).to_arrow().to_pylist()} == WANTED
 
     for text in ("__HIVE_DEFAULT_PARTITION__", "two\nlines", "😀", "%2F", "é" * 90):
-        found = spark.read.format("delta").load(path).where(sf.col("p") == text)
-        assert [row.id for row in found.collect()] == [TEXTS.index(text)]
+        actual = spark.read.format("delta").load(path).where(sf.col("p") == text)
+        assert [row.id for row in actual.collect()] == [TEXTS.index(text)]
     assert {row.id for row in spark.read.format("delta").load(path).where("p is null").collect()} == {-1, -2}
 
     table = DeltaTable.forPath(spark, path)
@@ -109,7 +109,7 @@ def test_all_texts_come_back_from_all_writers(spark, path):
     changed = {(row + 1000 if row >= 0 else row, text) for row, text in WANTED}
     assert _rows(spark.read.format("delta").load(path)) == changed
     feed = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 1).load(path)
-    assert _rows(feed.where("_change_type = 'update_postimage'")) == {one for one in changed if one[0] >= 0}
+    assert _rows(feed.where("_change_type = 'update_postimage'")) == {item for item in changed if item[0] >= 0}
     again = spark.read.format("delta").load(path).where("id >= 0")
     again.write.format("delta").mode("overwrite").option("partitionOverwriteMode", "dynamic").save(path)
     assert _rows(spark.read.format("delta").load(path)) == changed

@@ -112,8 +112,8 @@ class TestInAClassicSession:
         plain.range(3).selectExpr("id n", "'ab  ' v").repartition(2).write.format("delta").mode("append").save(path)
         plain.sql("select 9L n, 'given' s").write.format("delta").mode("append").save(path)
         rows = sorted(table.to_arrow().to_pylist(), key=lambda row: row["n"])
-        wanted = [("new", 2 * n, "ab") for n in range(3)] + [("given", 18, None)]
-        assert [(row["s"], row["twice"], row["v"]) for row in rows] == wanted
+        expected = [("new", 2 * n, "ab") for n in range(3)] + [("given", 18, None)]
+        assert [(row["s"], row["twice"], row["v"]) for row in rows] == expected
         assert len({row["at"] for row in rows[:3]}) == 1
         with pytest.raises(Exception, match="EXCEED_CHAR_VARCHAR_LIMIT"):
             plain.sql("select 1L n, 'abc' v").write.format("delta").mode("append").save(path)
@@ -172,7 +172,7 @@ class TestInAClassicSession:
         for now, allowed in ((1, in_batch), (None, in_stream)):
             assert filled_in(config, [column.upper()], now).defaults.defaults == ()
             if allowed:
-                assert [one.column.name for one in filled_in(config, ["twice"], now).defaults.defaults] == [column]
+                assert [item.column.name for item in filled_in(config, ["twice"], now).defaults.defaults] == [column]
                 continue
             with pytest.raises(Unsupported, match="TAHOE_COLUMN_NOT_FILLED_IN") as caught:
                 filled_in(config, ["twice"], now)
@@ -338,12 +338,12 @@ def streams_on_connect(folder: Path, java_options: str, further: str, seconds: f
     source = Table(str(folder / "source"))
     source.append(pa.table({"id": pa.array([0, 1]), "p": pa.array([0, 1], pa.int32())}))
     source.set_properties({"delta.enableChangeDataFeed": "true"})
-    told = run(STREAMS_ON_CONNECT, str(folder), java_options, further, seconds=seconds)
+    reported = run(STREAMS_ON_CONNECT, str(folder), java_options, further, seconds=seconds)
     copy = Table(str(folder / "copy"))
     assert copy.check() == [] and copy.snapshot().partition_columns == ("p",)
-    numbers = [one["operationParameters"]["epochId"] for one in copy.history()]
+    numbers = [item["operationParameters"]["epochId"] for item in copy.history()]
     assert numbers == ["1", "0"]
-    return told
+    return reported
 
 
 COPIED = ["= copied 2", "= each once [0, 1, 100] True"]
@@ -434,23 +434,23 @@ def test_a_stream_of_changes_gives_workers_what_the_table_tells(path: str, start
     assert schema.names == ["id", "p", "_change_type", "_commit_version", "_commit_timestamp"]
     reader = source.streamReader(schema)
     option: Any = start.get("startingVersion")
-    told = table.tail(option if option in (None, "latest") else int(option), read_change_feed=True, follow=True)
+    reported = table.tail(option if option in (None, "latest") else int(option), read_change_feed=True, follow=True)
     place, first = reader.initialOffset(), True
     for change in (lambda: None, lambda: table.delete("id = 2"), lambda: table.update({"id": "id + 10"}, "p is null")):
         change()
         limits = (place, ReadAllAvailable()) if ADMITS else ()
         end = reader.latestOffset(*limits)
-        found = []
+        actual = []
         for part in reader.partitions(place, end):
             # Workers get both as bytes.
             batches = pickle.loads(cloudpickle.dumps(reader)).read(pickle.loads(cloudpickle.dumps(part)))
-            found += [row for batch in batches for row in batch.to_pylist()]
+            actual += [row for batch in batches for row in batch.to_pylist()]
         if first and start.get("startingVersion") == "latest" and not ADMITS:
-            assert found == []  # nothing has come yet
-        expected = next(told).to_arrow().to_pylist()
-        assert found == expected
+            assert actual == []  # nothing has come yet
+        expected = next(reported).to_arrow().to_pylist()
+        assert actual == expected
         place, first = json.loads(json.dumps(end)), False
-    assert [row["_change_type"] for row in found] == ["update_preimage", "update_postimage"]
+    assert [row["_change_type"] for row in actual] == ["update_preimage", "update_postimage"]
 
 
 # Over five seconds: a driver, a worker's two executors and their Python processes start; only this shows the data that executors receive.

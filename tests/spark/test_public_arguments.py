@@ -73,8 +73,8 @@ def called(method: Method, parameter: inspect.Parameter, wrong: Any, objects: di
     if parameter.kind == inspect.Parameter.VAR_POSITIONAL:
         return function(wrong)
     frames = {"sparkSession": spark, "source": spark.range(1), "data": spark.range(1)}
-    required = [one for one in method.parameters if one.kind != one.VAR_KEYWORD]
-    names = [one.name for one in required if one.default is one.empty or one.name in ("set", "values")]
+    required = [item for item in method.parameters if item.kind != item.VAR_KEYWORD]
+    names = [item.name for item in required if item.default is item.empty or item.name in ("set", "values")]
     return function(**({name: (SAMPLES | frames)[name] for name in names} | {parameter.name: wrong}))
 
 
@@ -96,8 +96,8 @@ def test_a_wrong_argument_is_refused_by_its_name(spark: SparkSession, objects: d
 
 
 def test_all_classes_that_a_program_gets_are_tried() -> None:
-    found = {owner for owner in reached([DeltaTable]) if owner.__module__.startswith(("tahoe.spark", "tahoe.tables"))}
-    assert found - {*OWNERS, IdentityGenerator} == set()
+    actual = {owner for owner in reached([DeltaTable]) if owner.__module__.startswith(("tahoe.spark", "tahoe.tables"))}
+    assert actual - {*OWNERS, IdentityGenerator} == set()
 
 
 @pytest.mark.parametrize(

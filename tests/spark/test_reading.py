@@ -129,9 +129,9 @@ class TestSkipping:
         assert len(spark.sql(f"SELECT * FROM delta.`{path}` VERSION AS OF 0 WHERE p = 1").inputFiles()) == 1
 
     def test_two_scans_of_one_version_share_an_exchange(self, spark, sales):
-        one = load(spark, sales).groupBy("id").count()
+        first = load(spark, sales).groupBy("id").count()
         other = load(spark, sales).groupBy("id").count()
-        joined = one.union(other)
+        joined = first.union(other)
         joined.collect()
         assert "ReusedExchange" in joined._jdf.queryExecution().executedPlan().toString()
 
@@ -147,11 +147,11 @@ class TestSkipping:
         of_then.unpersist()
 
     def test_metadata_columns_are_there(self, spark, sales):
-        found = (
+        actual = (
             load(spark, sales).where("id = 5").select("_metadata.file_name", "_metadata.row_index", "_metadata.file_size").first()
         )
-        assert found[0].endswith(".parquet")
-        assert found[2] > 0
+        assert actual[0].endswith(".parquet")
+        assert actual[2] > 0
 
     def test_ten_thousand_files_are_listed_in_a_few_seconds(self, spark, tmp_path):
         schema = StructType((StructField("id", LONG), StructField("part", STRING)))
@@ -187,10 +187,10 @@ class TestPartitionValues:
         schema = StructType((StructField("id", LONG), StructField("p", PrimitiveType(name))))
         features = frozenset(["timestampNtz"])
         protocol = Protocol(3, 7, features, features) if name == "timestamp_ntz" else Protocol(1, 2)
-        one = add(tmp_path, "p=wrong/a.parquet", pa.table({"id": [1]}), partition_values={"p": text})
+        first = add(tmp_path, "p=wrong/a.parquet", pa.table({"id": [1]}), partition_values={"p": text})
         null = add(tmp_path, "elsewhere/b.parquet", pa.table({"id": [2]}), partition_values={"p": None})
         empty = add(tmp_path, "c.parquet", pa.table({"id": [3]}), partition_values={"p": ""})
-        write_log(tmp_path, protocol, Metadata("x", schema.to_json(), ("p",)), one, null, empty)
+        write_log(tmp_path, protocol, Metadata("x", schema.to_json(), ("p",)), first, null, empty)
         frame = load(spark, str(tmp_path))
         assert {row.id: row.p for row in frame.collect()} == {1: value, 2: None, 3: None}
         assert [row.id for row in frame.where(sf.col("p") == sf.lit(value)).collect()] == [1]
@@ -211,8 +211,8 @@ class TestPartitionValues:
 
     def test_a_partition_value_that_is_none_of_its_type_is_an_error_not_a_null(self, spark, tmp_path):
         schema = StructType((StructField("id", LONG), StructField("p", INTEGER)))
-        one = add(tmp_path, "a.parquet", pa.table({"id": [1]}), partition_values={"p": "seven"})
-        write_log(tmp_path, Protocol(1, 2), Metadata("x", schema.to_json(), ("p",)), one)
+        first = add(tmp_path, "a.parquet", pa.table({"id": [1]}), partition_values={"p": "seven"})
+        write_log(tmp_path, Protocol(1, 2), Metadata("x", schema.to_json(), ("p",)), first)
         with pytest.raises(Exception, match="seven"):
             load(spark, str(tmp_path)).collect()
 
@@ -271,10 +271,10 @@ class TestDeletionVectors:
         pq.write_table(pa.table({"id": range(20_000)}), tmp_path / "a.parquet", row_group_size=1_000)
         size = os.path.getsize(tmp_path / "a.parquet")
         vector = inline_descriptor(BitMap64(range(0, 20_000, 7)))
-        one = AddFile("a.parquet", {}, size, 1, True, '{"numRecords":20000}', deletion_vector=vector)
+        first = AddFile("a.parquet", {}, size, 1, True, '{"numRecords":20000}', deletion_vector=vector)
         features = frozenset(["deletionVectors"])
         schema = StructType((StructField("id", LONG),))
-        write_log(tmp_path, Protocol(3, 7, features, features), Metadata("x", schema.to_json()), one)
+        write_log(tmp_path, Protocol(3, 7, features, features), Metadata("x", schema.to_json()), first)
         session = spark.newSession()
         session.conf.set("spark.tahoe.enabled", "true")
         session.conf.set("spark.sql.files.maxPartitionBytes", size // 5)
@@ -290,8 +290,8 @@ class TestDeletionVectors:
         assert "GreaterThan(id,299990)" in frame._jdf.queryExecution().executedPlan().toString()
 
     def test_metadata_columns_are_there(self, spark, table):
-        found = load(spark, str(table)).where("id = 199999").select("_metadata.row_index", "_metadata.file_name").first()
-        assert tuple(found) == (99_999, "1.parquet")
+        actual = load(spark, str(table)).where("id = 199999").select("_metadata.row_index", "_metadata.file_name").first()
+        assert tuple(actual) == (99_999, "1.parquet")
 
     def test_only_the_vectors_of_the_files_read_are_fetched(self, spark, table):
         for file in table.glob("*.bin"):
@@ -345,8 +345,8 @@ class TestColumnMapping:
             }
         )
         properties = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "11"}
-        one = add(tmp_path, "xY/a.parquet", rows, partition_values={"c11": "p"})
-        write_log(tmp_path, Protocol(2, 5), Metadata("x", schema.to_json(), ("part",), properties), one)
+        first = add(tmp_path, "xY/a.parquet", rows, partition_values={"c11": "p"})
+        write_log(tmp_path, Protocol(2, 5), Metadata("x", schema.to_json(), ("part",), properties), first)
         return tmp_path
 
     def test_logical_names_and_values_at_every_depth(self, spark, mapped):
@@ -376,9 +376,9 @@ class TestColumnMapping:
         metadata = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "physical"}
         schema = StructType((StructField("logical", LONG, True, metadata),))
         file_schema = pa.schema([pa.field("another", pa.int64(), metadata={"PARQUET:field_id": "1"})])
-        one = add(tmp_path, "a.parquet", pa.table({"another": [7]}, schema=file_schema))
+        first = add(tmp_path, "a.parquet", pa.table({"another": [7]}, schema=file_schema))
         properties = {"delta.columnMapping.mode": "id", "delta.columnMapping.maxColumnId": "1"}
-        write_log(tmp_path, Protocol(2, 5), Metadata("x", schema.to_json(), (), properties), one)
+        write_log(tmp_path, Protocol(2, 5), Metadata("x", schema.to_json(), (), properties), first)
         assert [row.logical for row in load(spark, str(tmp_path)).collect()] == [7]
         assert spark.conf.get("spark.sql.parquet.fieldId.read.enabled") == "false"
 
@@ -392,10 +392,10 @@ class TestPlaces:
         assert load(spark, path + "@v0").count() == 4
 
     def test_files_whose_names_the_log_encodes_are_found(self, spark, tmp_path):
-        one = add(tmp_path, "a b%é.parquet", pa.table({"id": [1]}))
+        first = add(tmp_path, "a b%é.parquet", pa.table({"id": [1]}))
         two = add(tmp_path, "sub dir/c.parquet", pa.table({"id": [2]}))
         schema = StructType((StructField("id", LONG),))
-        encoded = [replace(one, path="a%20b%25é.parquet"), replace(two, path=f"file://{tmp_path}/sub%20dir/c.parquet")]
+        encoded = [replace(first, path="a%20b%25é.parquet"), replace(two, path=f"file://{tmp_path}/sub%20dir/c.parquet")]
         write_log(tmp_path, Protocol(1, 2), Metadata("x", schema.to_json()), *encoded)
         assert sorted(row.id for row in load(spark, str(tmp_path)).collect()) == [1, 2]
 

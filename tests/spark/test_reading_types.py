@@ -48,10 +48,10 @@ class TestTypes:
             column = StructField("s", StructType((column,)))
             values = pa.StructArray.from_arrays([values], ["v"])
         features = frozenset(["typeWidening", "timestampNtz"])
-        one = add(tmp_path, "a.parquet", pa.table({column.name: values}))
-        write_log(tmp_path, Protocol(3, 7, features, features), Metadata("x", StructType((column,)).to_json()), one)
-        found = [row[0].v if nested else row[0] for row in load(spark, str(tmp_path)).collect()]
-        assert found == [value, None]
+        first = add(tmp_path, "a.parquet", pa.table({column.name: values}))
+        write_log(tmp_path, Protocol(3, 7, features, features), Metadata("x", StructType((column,)).to_json()), first)
+        actual = [row[0].v if nested else row[0] for row in load(spark, str(tmp_path)).collect()]
+        assert actual == [value, None]
 
     def test_columns_that_old_files_lack_are_null(self, spark, tmp_path):
         schema = StructType(
@@ -67,8 +67,8 @@ class TestTypes:
         void = PrimitiveType("void")
         inner = StructType((StructField("a", LONG), StructField("nothing", void)))
         schema = StructType((StructField("void", void), StructField("id", LONG), StructField("s", inner)))
-        one = add(tmp_path, "a.parquet", pa.table({"id": [1], "s": [{"a": 2}]}))
-        write_log(tmp_path, Protocol(1, 2), Metadata("x", schema.to_json()), one)
+        first = add(tmp_path, "a.parquet", pa.table({"id": [1], "s": [{"a": 2}]}))
+        write_log(tmp_path, Protocol(1, 2), Metadata("x", schema.to_json()), first)
         frame = load(spark, str(tmp_path))
         assert frame.schema.simpleString() == "struct<void:void,id:bigint,s:struct<a:bigint,nothing:void>>"
         assert frame.where("id = 1 and s.a = 2").first().asDict(recursive=True) == {
@@ -97,8 +97,8 @@ class TestTypes:
     def test_char_and_varchar_are_read_as_spark_reads_them(self, spark, tmp_path):
         columns = (("c", "char(4)"), ("v", "varchar(4)"))
         schema = StructType(tuple(StructField(n, STRING, True, {"__CHAR_VARCHAR_TYPE_STRING": kind}) for n, kind in columns))
-        one = add(tmp_path, "a.parquet", pa.table({"c": ["ab", None], "v": ["ab", "x"]}))
-        write_log(tmp_path, Protocol(1, 2), Metadata("x", schema.to_json()), one)
+        first = add(tmp_path, "a.parquet", pa.table({"c": ["ab", None], "v": ["ab", "x"]}))
+        write_log(tmp_path, Protocol(1, 2), Metadata("x", schema.to_json()), first)
         frame = load(spark, str(tmp_path))
         assert [tuple(row) for row in frame.collect()] == [("ab  ", "ab"), (None, "x")]
         assert frame.where("c = 'ab'").count() == 1
@@ -141,8 +141,8 @@ class TestTypes:
     def test_a_default_value_of_a_column_is_not_read_into_old_files(self, spark, tmp_path):
         keys = {"CURRENT_DEFAULT": "7", "EXISTS_DEFAULT": "7", "comment": "seen"}
         schema = StructType((StructField("a", LONG), StructField("b", LONG, True, keys)))
-        one = add(tmp_path, "a.parquet", pa.table({"a": [1]}))
-        write_log(tmp_path, Protocol(1, 2), Metadata("x", schema.to_json()), one)
+        first = add(tmp_path, "a.parquet", pa.table({"a": [1]}))
+        write_log(tmp_path, Protocol(1, 2), Metadata("x", schema.to_json()), first)
         frame = load(spark, str(tmp_path))
         assert frame.first().b is None
         assert frame.schema["b"].metadata == {"comment": "seen"}

@@ -86,13 +86,13 @@ class TestMetadata:
 
     def test_it_stands_beside_sparks_own_fields(self, spark, tracked):
         frame = load(spark, tracked)
-        found = (
+        actual = (
             frame.where("_metadata.row_id = 13")
             .select("id", "_metadata.row_index", "_metadata.file_path", "_metadata.row_id")
             .collect()
         )
-        assert [(row.id, row.row_index, row.row_id) for row in found] == [(13, 3, 13)]
-        assert found[0].file_path.startswith("file:") and found[0].file_path.endswith(".parquet")
+        assert [(row.id, row.row_index, row.row_id) for row in actual] == [(13, 3, 13)]
+        assert actual[0].file_path.startswith("file:") and actual[0].file_path.endswith(".parquet")
         assert frame.columns == ["id", "part", "value"]
         struct = frame.select("_metadata").schema["_metadata"].dataType.fieldNames()
         ours = ["row_index", "row_id", "base_row_id", "default_row_commit_version", "row_commit_version"]
@@ -108,8 +108,8 @@ class TestMetadata:
         data = pa.table({"id": pa.array([5, 6], pa.int64()), "_metadata": ["mine", "mine"]})
         Table(path).write(data, WriteOptions(properties=TRACKED))
         frame = load(spark, path)
-        found = frame.select("_metadata", frame.metadataColumn("_metadata")["row_id"].alias("row_id")).collect()
-        assert sorted(tuple(row) for row in found) == [("mine", 0), ("mine", 1)]
+        actual = frame.select("_metadata", frame.metadataColumn("_metadata")["row_id"].alias("row_id")).collect()
+        assert sorted(tuple(row) for row in actual) == [("mine", 0), ("mine", 1)]
 
     @pytest.mark.parametrize("properties", [{}, {"delta.feature.rowTracking": "supported"}, VECTORS], ids=str)
     def test_a_table_that_does_not_track_rows_has_no_such_field(self, spark, path, properties):
@@ -128,8 +128,8 @@ class TestWriting:
         assert sorted(table.to_arrow(row_ids=True)["_row_id"].to_pylist()) == list(range(20))
         assert high_water_mark(table.snapshot().state.domains) == 19
         frame.write.format("delta").mode("overwrite").save(path)
-        found = load(spark, path).select("_metadata.row_id", "_metadata.row_commit_version").collect()
-        assert sorted(tuple(row) for row in found) == [(row_id, 2) for row_id in range(20, 30)]
+        actual = load(spark, path).select("_metadata.row_id", "_metadata.row_commit_version").collect()
+        assert sorted(tuple(row) for row in actual) == [(row_id, 2) for row_id in range(20, 30)]
         assert high_water_mark(Table(path).snapshot().state.domains) == 29
 
     @pytest.mark.parametrize("properties", [{}, VECTORS], ids=["rewriting", "vectors"])
@@ -137,23 +137,23 @@ class TestWriting:
         Table(path).write(rows(*range(10)), WriteOptions(properties={**TRACKED, **properties}))
         new = spark.createDataFrame(rows(3, 4, value="replaced"))
         new.write.format("delta").mode("overwrite").option("replaceWhere", "id in (3, 4, 5)").save(path)
-        found = {row[0]: tuple(row)[3:] for row in load(spark, path).select(*WITH_IDS).collect()}
-        assert {key: found[key] for key in found if key not in (3, 4)} == {i: (i, 0) for i in range(10) if i not in (3, 4, 5)}
-        assert {version for key, (_, version) in found.items() if key in (3, 4)} == {1}
-        assert min(row_id for key, (row_id, _) in found.items() if key in (3, 4)) >= 10
+        actual = {row[0]: tuple(row)[3:] for row in load(spark, path).select(*WITH_IDS).collect()}
+        assert {key: actual[key] for key in actual if key not in (3, 4)} == {i: (i, 0) for i in range(10) if i not in (3, 4, 5)}
+        assert {version for key, (_, version) in actual.items() if key in (3, 4)} == {1}
+        assert min(row_id for key, (row_id, _) in actual.items() if key in (3, 4)) >= 10
 
     def test_rows_that_will_be_rewritten_carry_their_ids(self, spark, path):
         Table(path).write(rows(*range(4)), WriteOptions(properties=TRACKED))
         config = Table(path).snapshot().config
-        found = with_row_ids(load(spark, path).where("id > 0"), config, sf.col("id") == 2)
+        actual = with_row_ids(load(spark, path).where("id > 0"), config, sf.col("id") == 2)
         names = [
             config.metadata.configuration[f"delta.rowTracking.materializedRow{name}ColumnName"]
             for name in ("Id", "CommitVersion")
         ]
-        assert found.columns == ["id", "part", "value", *names]
-        assert sorted((row[0], row[3], row[4]) for row in found.collect()) == [(1, 1, 0), (2, 2, None), (3, 3, 0)]
+        assert actual.columns == ["id", "part", "value", *names]
+        assert sorted((row[0], row[3], row[4]) for row in actual.collect()) == [(1, 1, 0), (2, 2, None), (3, 3, 0)]
         Table(path + "2").write(rows(1), WriteOptions())
-        assert with_row_ids(found, Table(path + "2").snapshot().config) is found
+        assert with_row_ids(actual, Table(path + "2").snapshot().config) is actual
 
 
 def test_a_query_after_others_has_its_metadata(spark, path):
@@ -181,8 +181,8 @@ def test_two_frames_of_a_table_with_vectors_stay_two(spark, path, mapping):
     )
     spark.sql(f"INSERT INTO delta.`{path}` SELECT id, named_struct('v', id * 10) FROM range(0, 6, 1, 1)")
     spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 3")
-    one, other = (spark.table(f"delta.`{path}`") for _ in range(2))
-    pairs = one.join(other, one["id"] + 1 == other["id"]).select(one["id"], other["s.v"])
+    first, other = (spark.table(f"delta.`{path}`") for _ in range(2))
+    pairs = first.join(other, first["id"] + 1 == other["id"]).select(first["id"], other["s.v"])
     assert sorted(pairs.collect()) == [(0, 10), (1, 20), (4, 50)]
     query = (
         f"SELECT a.id, b._metadata.file_size > 0 FROM delta.`{path}` a JOIN delta.`{path}` b ON a.id = b.s.v / 10 WHERE a.id > 1"

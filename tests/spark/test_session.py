@@ -150,10 +150,10 @@ def test_many_threads_read_and_plan_side_by_side(spark, path):
 def test_subqueries_and_broadcast_joins_plan_on_threads_of_the_jvm(spark, path):
     spark.range(100).selectExpr("id", "id % 10 p").write.format("delta").partitionBy("p").save(path)
     spark.read.format("delta").load(path).createOrReplaceTempView("t")
-    found = spark.sql(
+    actual = spark.sql(
         "select count(*) from t where id > (select avg(id) from t where p = 3) and p in (select p from t where id = 55)"
     )
-    assert found.first()[0] == 5
+    assert actual.first()[0] == 5
 
 
 def test_configure_spark_with_delta_pip_has_delta_sparks_signature(spark):

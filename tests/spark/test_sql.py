@@ -22,13 +22,13 @@ IS_OLDEST = pyspark.__version__.startswith("4.0")
 @pytest.fixture(scope="module")
 def path(spark, tmp_path_factory) -> str:
     """A table of three versions: five rows, three properties, one row more. Tests only read it."""
-    found = str(tmp_path_factory.mktemp("sql") / "it's a `table`")
-    spark.sql(FIVE).coalesce(1).write.format("delta").save(found)
+    actual = str(tmp_path_factory.mktemp("sql") / "it's a `table`")
+    spark.sql(FIVE).coalesce(1).write.format("delta").save(actual)
     spark.sql(
-        f"ALTER TABLE {named(found)} SET TBLPROPERTIES ('delta.checkpointInterval' = 7, owner.team = 'flights', my.password = 'hidden')"
+        f"ALTER TABLE {named(actual)} SET TBLPROPERTIES ('delta.checkpointInterval' = 7, owner.team = 'flights', my.password = 'hidden')"
     )
-    spark.sql("SELECT 5L AS id, 'five' AS name").coalesce(1).write.format("delta").mode("append").save(found)
-    return found
+    spark.sql("SELECT 5L AS id, 'five' AS name").coalesce(1).write.format("delta").mode("append").save(actual)
+    return actual
 
 
 def named(path: str) -> str:
@@ -42,11 +42,11 @@ def first(spark, text: str, *args, **values) -> tuple:
 
 def test_a_table_is_read_by_its_path_at_any_version(spark, path):
     t = named(path)
-    found = first(spark, f"DESCRIBE HISTORY {t} LIMIT 2")[1]  # of version 2; as PySpark gives it: in the zone of this process
-    when = found.astimezone(UTC).replace(tzinfo=None)
+    actual = first(spark, f"DESCRIBE HISTORY {t} LIMIT 2")[1]  # of version 2; as PySpark gives it: in the zone of this process
+    when = actual.astimezone(UTC).replace(tzinfo=None)
     # Beside an expression of a time, Spark 4.0 and 4.1 take a path in IDENTIFIER(…) for a format of files.
     by_expression = t if pyspark.__version__.startswith(("4.0", "4.1")) else "IDENTIFIER('{}')".format(t.replace("'", "''"))
-    found = first(
+    actual = first(
         spark,
         f"""
         SELECT (SELECT count(*) FROM {t}), (SELECT count(*) FROM {t} VERSION AS OF 0),
@@ -57,14 +57,14 @@ def test_a_table_is_read_by_its_path_at_any_version(spark, path):
                (SELECT max(_metadata.row_index) FROM {t} VERSION AS OF 2), 'FROM delta.`/nowhere`'
         """,
     )
-    assert found == (6, 5, 3, 5, 6, 5, 6, 4, "FROM delta.`/nowhere`")
+    assert actual == (6, 5, 3, 5, 6, 5, 6, 4, "FROM delta.`/nowhere`")
 
 
 def test_it_is_joined_with_views_other_formats_and_itself(spark, path, tmp_path):
     t = named(path)
     spark.range(3).selectExpr("id", "id * 10 AS ten").createOrReplaceTempView("tens")
     spark.range(6).write.parquet(str(tmp_path / "other"))
-    found = first(
+    actual = first(
         spark,
         f"""
         WITH few AS (SELECT * FROM {t} WHERE id < 3)
@@ -72,7 +72,7 @@ def test_it_is_joined_with_views_other_formats_and_itself(spark, path, tmp_path)
         WHERE u.k = few.id AND few.id IN (SELECT id FROM {t} VERSION AS OF 0)
         """,
     )
-    assert found == (30, 3)
+    assert actual == (30, 3)
 
 
 def test_parameters_and_formatted_values_keep_their_meaning(spark, path):
@@ -127,8 +127,8 @@ def test_all_references_of_a_statement_see_one_version(spark, tmp_path, monkeypa
 
     with monkeypatch.context() as patched:
         patched.setattr(tahoe.Table, "snapshot", behind_our_back)
-        one, other = first(spark, f"SELECT (SELECT count(*) FROM {t}), count(*) FROM {t} a JOIN {t} b USING (id)")
-    assert one == other < 9
+        left, other = first(spark, f"SELECT (SELECT count(*) FROM {t}), count(*) FROM {t} a JOIN {t} b USING (id)")
+    assert left == other < 9
     assert len(asked) > 2
 
 

@@ -83,13 +83,13 @@ def statement_classes(spark: SparkSession) -> Iterator[object]:
             ):
                 continue
             kind = find(entry[: -len(".class")].replace("/", "."), False, loader)
-            if not kind.getModifiers() & 0x600 and any(one.isAssignableFrom(kind) for one in kinds):
+            if not kind.getModifiers() & 0x600 and any(item.isAssignableFrom(kind) for item in kinds):
                 yield kind
 
 
 def parameters(kind: object) -> list[str]:
-    [copy] = [one for one in kind.getDeclaredMethods() if str(one.getName()) == "copy"] or [None]
-    return [] if copy is None else [str(one.getName()) for one in copy.getParameters()]
+    [copy] = [item for item in kind.getDeclaredMethods() if str(item.getName()) == "copy"] or [None]
+    return [] if copy is None else [str(item.getName()) for item in copy.getParameters()]
 
 
 def test_every_statement_of_this_spark_is_registered_with_all_its_fields(spark):
@@ -122,7 +122,7 @@ def invented(spark: SparkSession, about: object, number: int) -> object:
 
 
 def test_an_unknown_statement_raises_an_error_if_it_names_a_delta_table(spark, named):  # noqa: F811
-    one = named("SELECT 1 AS id")
+    table = named("SELECT 1 AS id")
     spark.sql("CREATE OR REPLACE TEMPORARY VIEW other_table AS SELECT 1 AS id")
     jvm = Jvm.of(spark)
     parser = spark._jsparkSession.sessionState().sqlParser()
@@ -133,37 +133,37 @@ def test_an_unknown_statement_raises_an_error_if_it_names_a_delta_table(spark, n
         return unresolved(parts(name), "INVENTED", False)
 
     of_delta = [
-        *(relation(name) for name in one.names),
-        *(jvm.option(relation(name)) for name in one.names),
-        jvm.seq(relation("other_table"), relation(one.names[0])),
-        identifier(one.names[0]),
+        *(relation(name) for name in table.names),
+        *(jvm.option(relation(name)) for name in table.names),
+        jvm.seq(relation("other_table"), relation(table.names[0])),
+        identifier(table.names[0]),
     ]
-    version = one.table.version()
+    version = table.table.version()
     for about in of_delta:
         plan = invented(spark, about, 1)
         statement = spark_statement(jvm, "Invented1", plan)
         with pytest.raises(Unsupported, match="INVENTED1 is not supported for Delta tables") as error:
             statement.command(spark, plan)
         assert error.value.code == "DELTA_OPERATION_NOT_ALLOWED"
-    assert one.table.version() == version
+    assert table.table.version() == version
     for about in (relation("other_table"), identifier("other_table"), jvm.option(None), "text"):
         plan = invented(spark, about, 1)
         assert spark_statement(jvm, "Invented1", plan).command(spark, plan) is None
 
 
 def test_an_unknown_clause_raises_an_error_if_it_is_there(spark, named, monkeypatch):  # noqa: F811
-    one = named("SELECT 1 AS id")
+    table = named("SELECT 1 AS id")
     monkeypatch.setattr(registry, "_UNLISTED", {})
     listed = {"DescribeRelation": "relation partitionSpec output", "SetTableProperties": "table", "TruncateTable": "table"}
     changed = {node: replace(SPARK_STATEMENTS[node], fields=fields) for node, fields in listed.items()}
     monkeypatch.setattr(registry, "SPARK_STATEMENTS", {**SPARK_STATEMENTS, **changed})
-    for name in one.names:
+    for name in table.names:
         assert spark.sql(f"DESCRIBE {name}").count() == 1
         with pytest.raises(Unsupported, match="DESCRIBE RELATION with isExtended is not supported"):
             spark.sql(f"DESCRIBE EXTENDED {name}")
         with pytest.raises(Unsupported, match="SET TABLE PROPERTIES with properties"):
             spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('a' = 'b')")
-    assert one.table.version() == 0
+    assert table.table.version() == 0
     spark.sql("CREATE OR REPLACE TEMPORARY VIEW other_table AS SELECT 1 AS id")
     assert spark.sql("DESCRIBE EXTENDED other_table").count() >= 1
 
@@ -177,11 +177,11 @@ REFUSED = {
 
 
 def test_statements_that_spark_has_for_other_tables_are_refused_by_name(spark, named):  # noqa: F811
-    one = named("SELECT 1 AS id")
+    table = named("SELECT 1 AS id")
     spark.sql("CREATE TABLE plain_table (id INT) USING parquet")
     try:
         for statement, code in REFUSED.items():
-            for name in one.names:
+            for name in table.names:
                 with pytest.raises(TahoeError) as error:
                     spark.sql(statement.format(t=name))
                 assert error.value.code == code, statement
@@ -193,15 +193,15 @@ def test_statements_that_spark_has_for_other_tables_are_refused_by_name(spark, n
 
 
 def test_a_statement_after_with_is_one_on_its_table(spark, named):  # noqa: F811
-    one = named("SELECT id, 'n' AS name FROM range(3)")
-    for name in one.names:
+    table = named("SELECT id, 'n' AS name FROM range(3)")
+    for name in table.names:
         spark.sql(f"WITH s AS (SELECT 7 AS id) INSERT INTO {name} (id) SELECT id FROM s")
         spark.sql(f"WITH s AS (SELECT 8 AS id, 'x' AS name) INSERT INTO {name} SELECT * FROM s")
         spark.sql(f"WITH s AS (SELECT 7 AS k) MERGE INTO {name} USING s ON id = k WHEN MATCHED THEN UPDATE SET name = 'm'")
         assert spark.sql(f"WITH s AS (SELECT 1) SELECT max(id) FROM {name}").first()[0] == 8
         spark.sql(f"WITH s AS (SELECT 1) DELETE FROM {name} WHERE id = 8")
         spark.sql(f"WITH s AS (SELECT 1) UPDATE {name} SET name = 'u' WHERE id = 0")
-    assert sorted(map(tuple, one.table.to_arrow().to_pylist() and spark.table(one.names[0]).collect()), key=str) == [
+    assert sorted(map(tuple, table.table.to_arrow().to_pylist() and spark.table(table.names[0]).collect()), key=str) == [
         (0, "u"),
         (1, "n"),
         (2, "n"),
@@ -211,12 +211,13 @@ def test_a_statement_after_with_is_one_on_its_table(spark, named):  # noqa: F811
 
 
 def test_one_query_is_inserted_into_several_tables(spark, named):  # noqa: F811
-    one, other = named("SELECT 1L AS id, 'n' AS name"), named("SELECT 1L AS id")
+    table, other = named("SELECT 1L AS id, 'n' AS name"), named("SELECT 1L AS id")
     for place in (0, 1):
         spark.sql(
-            f"FROM range(2, 4) INSERT INTO {one.names[place]} (id) SELECT id INSERT INTO {other.names[place]} SELECT id + 10"
+            f"FROM range(2, 4) INSERT INTO {table.names[place]} (id) SELECT id INSERT INTO {other.names[place]} SELECT id + 10"
         )
     assert (
-        sorted((row[0], row[1]) for row in spark.table(one.names[0]).collect() if row[0] > 1) == [(2, None)] * 2 + [(3, None)] * 2
+        sorted((row[0], row[1]) for row in spark.table(table.names[0]).collect() if row[0] > 1)
+        == [(2, None)] * 2 + [(3, None)] * 2
     )
     assert sorted(row[0] for row in spark.table(other.names[0]).collect()) == [1, 12, 12, 13, 13]

@@ -112,35 +112,35 @@ def shape(schema) -> str:
 
 def test_each_change_commits_what_the_reference_commits_and_leaves_the_entry_alone(spark, named):  # noqa: F811
     for place in (0, 1):
-        one = named(ROWS, partition_by=["p"])
-        entry, t = one.entry(), one.names[place]
+        table = named(ROWS, partition_by=["p"])
+        entry, t = table.entry(), table.names[place]
         for statement, operation, expected in CHANGES:
-            text, version = statement.format(t=t), one.table.version()
+            text, version = statement.format(t=t), table.table.version()
             if IS_NEW or "CONSTRAINT" not in text:  # which Spark 4.0 does not know, nor how to explain
                 plan = spark.sql(f"EXPLAIN {text}").first()[0]
-                assert "TableCommand" in plan and one.table.version() == version, text
+                assert "TableCommand" in plan and table.table.version() == version, text
             assert spark.sql(text).collect() == [], text
-            assert one.table.version() == version + (operation is not None), text
-            assert operation in (None, one.last()[0]), text
-            assert shape(one.table.schema()) == expected, text
-        assert one.entry() == entry
+            assert table.table.version() == version + (operation is not None), text
+            assert operation in (None, table.last()[0]), text
+            assert shape(table.table.schema()) == expected, text
+        assert table.entry() == entry
         spark.sql(f"INSERT INTO {t} SELECT 7, named_struct('b', 'y', 'aa', 8), 1, 'seven', 'd', 5")
-        assert one.rows() == [(7, ("y", 8), 1, "seven", "d", 5)]
-        assert one.table.check(deep=True) == []
+        assert table.rows() == [(7, ("y", 8), 1, "seven", "d", 5)]
+        assert table.table.check(deep=True) == []
 
 
 def test_what_a_delta_table_does_not_have_is_refused_by_name_and_changes_nothing(spark, named):  # noqa: F811
-    one = named(ROWS, partition_by=["p"])
-    entry, files = one.entry(), data_files(one.path)
+    table = named(ROWS, partition_by=["p"])
+    entry, files = table.entry(), data_files(table.path)
     for statement, code in REFUSED.items():
-        for t in one.names:
+        for t in table.names:
             with pytest.raises(TahoeError) as error:
                 spark.sql(statement.format(t=t)).collect()
             assert error.value.code == code, statement
-    assert (one.table.version(), one.entry(), data_files(one.path)) == (0, entry, files)
+    assert (table.table.version(), table.entry(), data_files(table.path)) == (0, entry, files)
     with pytest.raises(AnalysisException, match=r"NOT_A_PARTITIONED_TABLE|NOT_SUPPORTED"):
-        spark.catalog.recoverPartitions(one.name)
-    assert one.entry() == entry
+        spark.catalog.recoverPartitions(table.name)
+    assert table.entry() == entry
 
 
 def test_where_no_table_is_the_class_of_the_error_is_that_of_the_statement(spark, tmp_path):
@@ -167,18 +167,18 @@ def test_where_no_table_is_the_class_of_the_error_is_that_of_the_statement(spark
 
 def test_what_a_table_tells_of_its_columns_is_the_logs(spark, named):  # noqa: F811
     rows = "SELECT id, CAST(id AS DECIMAL(5, 2)) AS amount, DATE'2024-01-01' + CAST(id AS INT) AS day, 'k' AS p FROM range(2)"
-    one = named(rows, partition_by=["p", "day", "amount"])
-    one.table.change_column("p", comment="it's p", first=True)
-    one.table.set_properties({"comment": "sales", "my.password": "hidden"})
-    for t in one.names:
+    table = named(rows, partition_by=["p", "day", "amount"])
+    table.table.change_column("p", comment="it's p", first=True)
+    table.table.set_properties({"comment": "sales", "my.password": "hidden"})
+    for t in table.names:
         described = [tuple(row) for row in spark.sql(f"DESCRIBE {t}").collect()]
         columns = [("p", "string", "it's p"), ("id", "bigint", None), ("amount", "decimal(5,2)", None), ("day", "date", None)]
         head = [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")]
         assert described == [*columns, *head, columns[0], columns[3], columns[2]]
-        told = {row[0]: row[1] for row in spark.sql(f"DESCRIBE EXTENDED {t}").collect()}
-        assert (told["Type"], told["Comment"], told["Provider"]) == ("EXTERNAL", "sales", "delta")
-        assert told["Location"].endswith(one.path) and "hidden" not in told["Table Properties"]
-        assert told["Name"] == (t if t.startswith("delta.") else f"spark_catalog.default.{t}")
+        reported = {row[0]: row[1] for row in spark.sql(f"DESCRIBE EXTENDED {t}").collect()}
+        assert (reported["Type"], reported["Comment"], reported["Provider"]) == ("EXTERNAL", "sales", "delta")
+        assert reported["Location"].endswith(table.path) and "hidden" not in reported["Table Properties"]
+        assert reported["Name"] == (t if t.startswith("delta.") else f"spark_catalog.default.{t}")
         assert [tuple(row) for row in spark.sql(f"DESCRIBE {t} p").collect()] == [
             ("col_name", "p"),
             ("data_type", "string"),
@@ -224,14 +224,14 @@ def test_inserts_of_every_form_are_cast_and_told_as_the_reference_does(spark, na
         ("INSERT OVERWRITE {t} SELECT id, name, p FROM {t} WHERE id > 49", overwrite, set(), {0, 1, 10, 12, 18}),
     ]
     for place in (0, 1):
-        one = named(rows, partition_by=["p"])
-        entry, expected = one.entry(), set(one.rows())
+        table = named(rows, partition_by=["p"])
+        entry, expected = table.entry(), set(table.rows())
         for statement, parameters, come, go in forms:
-            spark.sql(statement.format(t=one.names[place]))
+            spark.sql(statement.format(t=table.names[place]))
             expected = {row for row in expected if row[0] not in go} | come
-            assert set(one.rows()) == expected, statement
-            assert parameters is None or one.last() == ("WRITE", parameters), statement
-        assert one.entry() == entry and one.table.check(deep=True) == []
+            assert set(table.rows()) == expected, statement
+            assert parameters is None or table.last() == ("WRITE", parameters), statement
+        assert table.entry() == entry and table.table.check(deep=True) == []
     for text, match in (
         ("VALUES ('x', 'y', 1)", "CAST_INVALID_INPUT"),
         ("SELECT 1L, 'y', 3000000000L", "CAST_OVERFLOW"),
@@ -240,79 +240,81 @@ def test_inserts_of_every_form_are_cast_and_told_as_the_reference_does(spark, na
         ("REPLACE WHERE p = 5 VALUES (18, 'rw', 6)", "DELTA_REPLACE_WHERE_MISMATCH"),
     ):
         with pytest.raises((PySparkException, InvalidRequest), match=match):
-            spark.sql(f"INSERT INTO {one.name} {text}")
-    assert set(one.rows()) == expected
+            spark.sql(f"INSERT INTO {table.name} {text}")
+    assert set(table.rows()) == expected
 
 
 def test_a_condition_of_an_overwrite_keeps_the_types_of_its_constants(spark, named):  # noqa: F811
-    one = named("SELECT id, DATE'2024-01-01' + CAST(id AS INT) AS day, id || '\\'s' AS text FROM range(3)", partition_by=["day"])
-    spark.sql(f"INSERT OVERWRITE {one.name} PARTITION (day = '2024-01-02') VALUES (9, 'new')")
-    assert one.rows() == [(0, date(2024, 1, 1), "0's"), (2, date(2024, 1, 3), "2's"), (9, date(2024, 1, 2), "new")]
-    assert one.last()[1]["predicate"] == "(day <=> DATE '2024-01-02')"
-    spark.sql(f"INSERT INTO {one.name} REPLACE WHERE text = '2\\'s' AND id + 1 = 3 VALUES (2, DATE'2024-01-03', '2\\'s')")
-    assert one.table.history(1)[0]["operationMetrics"]["numRemovedFiles"] == "1"
-    spark.table(one.name).where("id = 9").writeTo(one.name).overwritePartitions()
-    assert len(one.rows()) == 3 and one.last()[1]["isDynamicPartitionOverwrite"] == "true"
+    table = named(
+        "SELECT id, DATE'2024-01-01' + CAST(id AS INT) AS day, id || '\\'s' AS text FROM range(3)", partition_by=["day"]
+    )
+    spark.sql(f"INSERT OVERWRITE {table.name} PARTITION (day = '2024-01-02') VALUES (9, 'new')")
+    assert table.rows() == [(0, date(2024, 1, 1), "0's"), (2, date(2024, 1, 3), "2's"), (9, date(2024, 1, 2), "new")]
+    assert table.last()[1]["predicate"] == "(day <=> DATE '2024-01-02')"
+    spark.sql(f"INSERT INTO {table.name} REPLACE WHERE text = '2\\'s' AND id + 1 = 3 VALUES (2, DATE'2024-01-03', '2\\'s')")
+    assert table.table.history(1)[0]["operationMetrics"]["numRemovedFiles"] == "1"
+    spark.table(table.name).where("id = 9").writeTo(table.name).overwritePartitions()
+    assert len(table.rows()) == 3 and table.last()[1]["isDynamicPartitionOverwrite"] == "true"
 
 
 @pytest.mark.skipif(not IS_NEW, reason="Spark parses it from 4.2 on")
 def test_columns_that_only_the_query_has_come_with_its_rows(spark, named):  # noqa: F811
-    one = named("SELECT 0L AS id, 'n' AS name")
-    spark.sql(f"INSERT WITH SCHEMA EVOLUTION INTO {one.name} BY NAME SELECT 5 AS id, 'new' AS extra")
-    spark.sql(f"INSERT WITH SCHEMA EVOLUTION INTO {one.names[1]} SELECT 6, 'six', 'ex', 2 AS more")
-    assert one.rows() == [(0, "n", None, None), (5, None, "new", None), (6, "six", "ex", 2)]
-    assert one.table.version() == 2 and one.last()[1]["canMergeSchema"] == "true"
+    table = named("SELECT 0L AS id, 'n' AS name")
+    spark.sql(f"INSERT WITH SCHEMA EVOLUTION INTO {table.name} BY NAME SELECT 5 AS id, 'new' AS extra")
+    spark.sql(f"INSERT WITH SCHEMA EVOLUTION INTO {table.names[1]} SELECT 6, 'six', 'ex', 2 AS more")
+    assert table.rows() == [(0, "n", None, None), (5, None, "new", None), (6, "six", "ex", 2)]
+    assert table.table.version() == 2 and table.last()[1]["canMergeSchema"] == "true"
 
 
 def test_the_change_data_feed_is_a_function_of_name_or_path(spark, named):  # noqa: F811
-    one = named("SELECT id FROM range(3)", delta__enableChangeDataFeed="true")
-    spark.sql(f"INSERT INTO {one.name} VALUES (9)")
-    spark.sql(f"DELETE FROM {one.name} WHERE id = 1")
-    when = spark.sql(f"DESCRIBE HISTORY {one.name}").where("version = 2").first()["timestamp"]
-    for call in (f"table_changes('{one.name}'", f"table_changes('{one.names[1]}'", f"table_changes_by_path('{one.path}'"):
+    table = named("SELECT id FROM range(3)", delta__enableChangeDataFeed="true")
+    spark.sql(f"INSERT INTO {table.name} VALUES (9)")
+    spark.sql(f"DELETE FROM {table.name} WHERE id = 1")
+    when = spark.sql(f"DESCRIBE HISTORY {table.name}").where("version = 2").first()["timestamp"]
+    for call in (f"table_changes('{table.name}'", f"table_changes('{table.names[1]}'", f"table_changes_by_path('{table.path}'"):
         changes = spark.sql(f"SELECT id, _change_type, _commit_version FROM {call}, 1) AS c ORDER BY 3").collect()
         assert [tuple(row) for row in changes] == [(9, "insert", 1), (1, "delete", 2)]
         assert spark.sql(f"SELECT * FROM {call}, 0, 1L)").count() == 4
         assert spark.sql(f"SELECT * FROM {call}, '{when}')").count() == 1
         assert spark.sql(f"SELECT * FROM {call}, TIMESTAMP'{when}' - INTERVAL 0 SECONDS)").count() == 1
     copy = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
-    assert copy.sql("SELECT * FROM table_changes(:t, :v)", {"t": one.name, "v": 2}).count() == 1
+    assert copy.sql("SELECT * FROM table_changes(:t, :v)", {"t": table.name, "v": 2}).count() == 1
     with pytest.raises(NotFound, match="TABLE_OR_VIEW_NOT_FOUND"):
         spark.sql("SELECT * FROM table_changes('nope', 1)")
 
 
 def test_values_come_as_parameters_and_tables_as_identifiers(spark, named):  # noqa: F811
-    one = named("SELECT id, 'n' || id AS name FROM range(8)")
-    entry, t = one.entry(), one.name
+    table = named("SELECT id, 'n' || id AS name FROM range(8)")
+    entry, t = table.entry(), table.name
     assert spark.sql(f"DELETE FROM {t} WHERE id = :x", {"x": 1}).first()[0] == 1
-    assert spark.sql(f"DELETE FROM {one.names[1]} WHERE id IN (?, ?)", [2, 3]).first()[0] == 2
+    assert spark.sql(f"DELETE FROM {table.names[1]} WHERE id IN (?, ?)", [2, 3]).first()[0] == 2
     assert spark.sql(f"UPDATE {t} SET name = :v WHERE id = :x", {"x": 0, "v": "zero"}).first()[0] == 1
     merge = "USING (SELECT :k AS id, :v AS name) s ON t.id = s.id WHEN MATCHED AND s.id < :top THEN UPDATE SET *"
     spark.sql(f"MERGE INTO {t} t {merge} WHEN NOT MATCHED THEN INSERT *", {"k": 9, "v": "nine", "top": 3})
     assert "TableCommand" in spark.sql(f"EXPLAIN DELETE FROM {t} WHERE id = :x", {"x": 9}).first()[0]
     spark.sql("DELETE FROM IDENTIFIER(:t) WHERE id = 5", {"t": t})
     spark.sql("ALTER TABLE IDENTIFIER(:t) SET TBLPROPERTIES ('a' = '1')", {"t": t})
-    spark.sql("ALTER TABLE IDENTIFIER(:t) ADD COLUMN c INT", {"t": one.names[1]})
+    spark.sql("ALTER TABLE IDENTIFIER(:t) ADD COLUMN c INT", {"t": table.names[1]})
     assert [row[0] for row in spark.sql("SHOW COLUMNS IN IDENTIFIER(:t)", {"t": t}).collect()] == ["id", "name", "c"]
     spark.sql(f"DECLARE OR REPLACE VARIABLE which = '{t}'")
     spark.sql("ALTER TABLE IDENTIFIER(which) SET TBLPROPERTIES ('b' = '2')")
-    assert one.table.snapshot().metadata.configuration == {"a": "1", "b": "2"}
-    assert [row[:2] for row in one.rows()] == [(0, "zero"), (4, "n4"), (6, "n6"), (7, "n7"), (9, "nine")]
+    assert table.table.snapshot().metadata.configuration == {"a": "1", "b": "2"}
+    assert [row[:2] for row in table.rows()] == [(0, "zero"), (4, "n4"), (6, "n6"), (7, "n7"), (9, "nine")]
     for text in (f"DELETE FROM {t} WHERE id = :nope", "ALTER TABLE IDENTIFIER(nobody) SET TBLPROPERTIES ('a' = '2')"):
         with pytest.raises(AnalysisException, match=r"UNBOUND_SQL_PARAMETER|UNRESOLVED_COLUMN"):
             spark.sql(text, {"x": 1} if ":" in text else None)
-    assert one.entry() == entry
+    assert table.entry() == entry
 
 
 def test_scripts_and_texts_of_execute_immediate_are_statements_too(spark, named):  # noqa: F811
-    one = named("SELECT id, 'n' || id AS name FROM range(6)")
-    entry, t = one.entry(), one.name
+    table = named("SELECT id, 'n' || id AS name FROM range(6)")
+    entry, t = table.entry(), table.name
     spark.sql(f"EXECUTE IMMEDIATE 'DELETE FROM {t} WHERE id = ?' USING 5")
     spark.sql(f"EXECUTE IMMEDIATE 'UPDATE {t} SET name = :y WHERE id = :x' USING 0 AS x, 'y' AS y")
     spark.sql(f"DECLARE OR REPLACE VARIABLE text = 'ALTER TABLE {t} SET TBLPROPERTIES (c = 4)'")
     spark.sql("EXECUTE IMMEDIATE text")
     assert spark.sql(f"EXECUTE IMMEDIATE 'SELECT name FROM {t} WHERE id = ?' USING 0").first()[0] == "y"
-    assert one.table.snapshot().metadata.configuration == {"c": "4"}
+    assert table.table.snapshot().metadata.configuration == {"c": "4"}
     spark.conf.set("spark.sql.scripting.enabled", "true")
     script = f"""
         BEGIN
@@ -322,7 +324,7 @@ def test_scripts_and_texts_of_execute_immediate_are_statements_too(spark, named)
           SELECT id, z FROM {t} ORDER BY id;
         END"""
     assert [tuple(row) for row in spark.sql(script, {"z": 7}).collect()] == [(2, None), (3, 7), (4, 7)]
-    assert one.entry() == entry
+    assert table.entry() == entry
 
 
 def data_files(path: str) -> list[str]:
@@ -330,55 +332,55 @@ def data_files(path: str) -> list[str]:
 
 
 def test_no_way_of_sparks_own_writes_files_into_a_table(spark, named, tmp_path, monkeypatch):  # noqa: F811
-    one = named("SELECT id FROM range(3)")
+    table = named("SELECT id FROM range(3)")
     spark.range(2).write.parquet(str(tmp_path / "other"))
-    entry, files, rows = one.entry(), data_files(one.path), spark.range(1)
-    spark.read.format("delta").load(one.path).createOrReplaceTempView("of_path")
-    spark.table(one.name).createOrReplaceTempView("of_name")
+    entry, files, rows = table.entry(), data_files(table.path), spark.range(1)
+    spark.read.format("delta").load(table.path).createOrReplaceTempView("of_path")
+    spark.table(table.name).createOrReplaceTempView("of_name")
     ways = {
         "view": lambda: spark.sql("INSERT INTO of_path VALUES (1)"),
         "overwritten view": lambda: spark.sql("INSERT OVERWRITE of_path VALUES (1)"),
         "view of a name": lambda: spark.sql("INSERT OVERWRITE of_name VALUES (1)"),
         "insertInto a view": lambda: rows.write.insertInto("of_name"),
-        "LOAD DATA": lambda: spark.sql(f"LOAD DATA INPATH '{tmp_path / 'other'}' INTO TABLE {one.name}"),
-        "path as a name": lambda: spark.sql(f"INSERT INTO parquet.`{one.path}` SELECT 1"),
-        "replace": lambda: rows.writeTo(one.name).using("parquet").replace(),
-        "location": lambda: spark.sql(f"CREATE TABLE other USING parquet LOCATION '{one.path}' AS SELECT 1 AS id"),
+        "LOAD DATA": lambda: spark.sql(f"LOAD DATA INPATH '{tmp_path / 'other'}' INTO TABLE {table.name}"),
+        "path as a name": lambda: spark.sql(f"INSERT INTO parquet.`{table.path}` SELECT 1"),
+        "replace": lambda: rows.writeTo(table.name).using("parquet").replace(),
+        "location": lambda: spark.sql(f"CREATE TABLE other USING parquet LOCATION '{table.path}' AS SELECT 1 AS id"),
     }
     # Spark's own INSERT, as it is where a table is not asked for to be written to.
     from tahoe.spark.catalog import session_catalog
 
     asked = session_catalog.requested
     missed = {
-        "INSERT INTO": lambda: spark.sql(f"INSERT INTO {one.name} VALUES (1)"),
-        "INSERT OVERWRITE": lambda: spark.sql(f"INSERT OVERWRITE {one.names[1]} VALUES (1)"),
+        "INSERT INTO": lambda: spark.sql(f"INSERT INTO {table.name} VALUES (1)"),
+        "INSERT OVERWRITE": lambda: spark.sql(f"INSERT OVERWRITE {table.names[1]} VALUES (1)"),
     }
     for word, way in {**ways, **missed}.items():
         if word in missed:
             monkeypatch.setattr(session_catalog, "requested", lambda *how: (asked(*how)[0], False))
         with pytest.raises((PySparkException, TahoeError)):
             way()
-        assert (data_files(one.path), one.table.version(), one.entry()) == (files, 0, entry), word
+        assert (data_files(table.path), table.table.version(), table.entry()) == (files, 0, entry), word
     monkeypatch.undo()
-    spark.sql(f"INSERT INTO {one.name} VALUES (1)")
-    assert one.table.version() == 1
+    spark.sql(f"INSERT INTO {table.name} VALUES (1)")
+    assert table.table.version() == 1
 
 
 def test_a_table_moves_to_another_of_the_same_columns_only(spark, named):  # noqa: F811
-    one, same, other = named("SELECT 1 AS id"), named("SELECT 2 AS id"), named("SELECT 'x' AS name")
+    table, same, other = named("SELECT 1 AS id"), named("SELECT 2 AS id"), named("SELECT 'x' AS name")
     with pytest.raises(InvalidRequest, match="DELTA_SET_LOCATION_SCHEMA_MISMATCH"):
-        spark.sql(f"ALTER TABLE {one.name} SET LOCATION '{other.path}'")
+        spark.sql(f"ALTER TABLE {table.name} SET LOCATION '{other.path}'")
     with pytest.raises(InvalidRequest, match="DELTA_CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER"):
-        spark.sql(f"ALTER TABLE {one.names[1]} SET LOCATION '{same.path}'")
-    assert one.rows() == [(1,)]
-    spark.sql(f"ALTER TABLE {one.name} SET LOCATION '{same.path}'")
-    assert one.rows() == [(2,)] and one.table.version() == 0
+        spark.sql(f"ALTER TABLE {table.names[1]} SET LOCATION '{same.path}'")
+    assert table.rows() == [(1,)]
+    spark.sql(f"ALTER TABLE {table.name} SET LOCATION '{same.path}'")
+    assert table.rows() == [(2,)] and table.table.version() == 0
     spark.conf.set("spark.databricks.delta.alterLocation.bypassSchemaCheck", "true")
     try:
-        spark.sql(f"ALTER TABLE {one.name} SET LOCATION '{other.path}'")
+        spark.sql(f"ALTER TABLE {table.name} SET LOCATION '{other.path}'")
     finally:
         spark.conf.unset("spark.databricks.delta.alterLocation.bypassSchemaCheck")
-    assert one.rows() == [("x",)]
+    assert table.rows() == [("x",)]
 
 
 def test_statements_on_tables_of_other_formats_stay_sparks(spark):
@@ -399,15 +401,15 @@ def test_statements_on_tables_of_other_formats_stay_sparks(spark):
 
 
 def test_variables_of_a_script_have_the_values_that_the_script_gives_them(spark, named):  # noqa: F811
-    one, other = named("SELECT id FROM range(3)"), named("SELECT id FROM range(3)")
+    table, other = named("SELECT id FROM range(3)"), named("SELECT id FROM range(3)")
     spark.conf.set("spark.sql.scripting.enabled", "true")
-    spark.sql(f"DECLARE OR REPLACE VARIABLE target STRING DEFAULT '{one.name}'")
-    spark.sql(f"DECLARE OR REPLACE VARIABLE statement STRING DEFAULT 'DELETE FROM {one.name}'")
+    spark.sql(f"DECLARE OR REPLACE VARIABLE target STRING DEFAULT '{table.name}'")
+    spark.sql(f"DECLARE OR REPLACE VARIABLE statement STRING DEFAULT 'DELETE FROM {table.name}'")
     try:
         spark.sql(f"BEGIN SET target = '{other.name}'; DELETE FROM IDENTIFIER(target) WHERE id = 1; END")
         spark.sql(f"BEGIN SET target = '{other.name}'; INSERT INTO IDENTIFIER(target) (id) VALUES (7); END")
         spark.sql("BEGIN SET statement = 'SELECT 1'; EXECUTE IMMEDIATE statement; END")
-        assert one.rows() == [(0,), (1,), (2,)]
+        assert table.rows() == [(0,), (1,), (2,)]
         assert other.rows() == [(0,), (2,), (7,)]
         entry = other.entry()
         for text in (f"TRUNCATE TABLE {other.name}", f"ALTER TABLE {other.name} ADD COLUMNS (more INT)"):

@@ -169,16 +169,16 @@ class TestBatches:
         spark.conf.set("spark.databricks.delta.autoCompact.minNumFiles", "3")
         try:
             for batch in range(3):
-                land(home, *({"id": batch * 10 + one, "p": one % 2} for one in range(10)))
+                land(home, *({"id": batch * 10 + item, "p": item % 2} for item in range(10)))
             run(landing(spark, home, "id long, p long").repartition(4), home, path)
         finally:
             spark.conf.unset("spark.databricks.delta.autoCompact.minNumFiles")
         assert len(actions(path, 1, AddFile)) == 2, "a file for each partition"
-        history = {one["version"]: one["operation"] for one in Table(path).history()}
+        history = {item["version"]: item["operation"] for item in Table(path).history()}
         compacted = [version for version, operation in history.items() if operation == "OPTIMIZE"]
         assert compacted and ids(spark, path) == list(range(30))
         for version in compacted:
-            assert not any(one.data_change for kind in (AddFile, RemoveFile) for one in actions(path, version, kind))
+            assert not any(item.data_change for kind in (AddFile, RemoveFile) for item in actions(path, version, kind))
 
     def test_what_is_cached_shows_what_a_stream_adds(self, spark, home, path):
         spark.range(1).write.format("delta").save(path)
@@ -246,9 +246,9 @@ class TestRefused:
     def test_what_is_not_followed_is_told(self, spark, home, path):
         land(home, {"id": 1})
         reset_warnings()
-        with pytest.warns(TahoeWarning) as told:
+        with pytest.warns(TahoeWarning) as warnings:
             run(landing(spark, home), home, path, txnAppId="mine", txnVersion="3", **{"delta.appendOnly": "true"})
-        names = {re.findall(r"option '([\w.]+)'", str(one.message))[0] for one in told}
+        names = {re.findall(r"option '([\w.]+)'", str(item.message))[0] for item in warnings}
         assert names == {"txnAppId", "txnVersion", "delta.appendOnly"}
         assert Table(path).snapshot().metadata.configuration == {}
 
@@ -373,7 +373,7 @@ class TestForeachBatch:
         query.trigger(availableNow=True).start().awaitTermination(600)
         rows = sorted(tuple(row) for row in spark.read.format("delta").load(path).collect())
         assert rows == [(1, 22), (7, 7), (7, 7)]
-        assert {app: one.version for app, one in Table(path).snapshot().state.transactions.items()} == {
+        assert {app: item.version for app, item in Table(path).snapshot().state.transactions.items()} == {
             "upserts": 1,
             "updates": 1,
             "deletes": 1,

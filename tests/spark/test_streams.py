@@ -53,9 +53,9 @@ class Running:
     def new(self) -> Rows:
         """The rows since the last call, all commits waited for."""
         self.query.processAllAvailable()
-        found = sorted(row for batch in self.batches for row in batch)
+        actual = sorted(row for batch in self.batches for row in batch)
         self.batches.clear()
-        return found
+        return actual
 
     def stopped_with(self) -> str:
         """The error class with which the query stopped."""
@@ -136,12 +136,12 @@ MIDWAY = [
 def test_what_happens_midway(spark: SparkSession, path: str, tmp_path: Path, case: Midway) -> None:
     """Each as documented: files that were only rewritten are not rows, changes and other schemas stop the stream and say so."""
     table, options = Table(path), dict(case.options)
-    given = WriteOptions(properties={name: value for group in case.properties for name, value in group.items()})
+    values = WriteOptions(properties={name: value for group in case.properties for name, value in group.items()})
     if case.clusters:
         spark.sql(f"CREATE TABLE delta.`{path}` (id INT, part STRING) USING delta CLUSTER BY (id)")
         table.append(ids(0, 1))
     else:
-        table.write(ids(0, 1), given)
+        table.write(ids(0, 1), values)
     table.append(ids(2, 3))
     with running(stream(spark, path, **options), tmp_path / "at") as query:
         assert query.new() == [(0, "0"), (1, "1"), (2, "0"), (3, "1")]
@@ -229,11 +229,11 @@ def test_where_it_begins_and_how_much_a_batch_has(
     spark: SparkSession, path: str, tmp_path: Path, options: dict[str, object], batches: list[list[int]]
 ) -> None:
     table = Table(path)
-    for one in range(5):
+    for item in range(5):
         time.sleep(0.002)  # a snapshot's files come by their times, in milliseconds
-        table.append(ids(one))
-    found = available(stream(spark, path, **options), tmp_path / "at")
-    assert [[row[0] for row in batch] for batch in found] == batches
+        table.append(ids(item))
+    actual = available(stream(spark, path, **options), tmp_path / "at")
+    assert [[row[0] for row in batch] for batch in actual] == batches
     (known,) = streams_of(table.store)
     assert (known.version, str(tmp_path / "at") in known.checkpoint) == (5, True)
     table.append(ids(8))
@@ -248,15 +248,15 @@ def test_a_huge_commit_is_split_and_a_stopped_query_goes_on_in_its_middle(spark:
     spark.range(10, 15).selectExpr("int(id) id", "'x' part").repartition(5, "id").write.format("delta").mode("append").save(path)
     files = len(table.snapshot().files()) - 1
     assert files > 2
-    found = available(rows, tmp_path / "at")
-    assert [row[0] for row in sorted(row for batch in found for row in batch)] == [10, 11, 12, 13, 14]
-    assert len(found) == -(-files // 2)
+    actual = available(rows, tmp_path / "at")
+    assert [row[0] for row in sorted(row for batch in actual for row in batch)] == [10, 11, 12, 13, 14]
+    assert len(actual) == -(-files // 2)
     # The checkpoint as it was in the middle of the commit.
-    forget_batches(tmp_path / "at", ("offsets", "commits"), *range(1, len(found) + 1))
+    forget_batches(tmp_path / "at", ("offsets", "commits"), *range(1, len(actual) + 1))
     position = json.loads((tmp_path / "at" / "offsets" / "0").read_text().splitlines()[-1])
     assert (position["reservoirVersion"], position["index"]) == (1, 1)
-    assert available(rows, tmp_path / "at") == found[1:]
-    assert available(rows, tmp_path / "all", once=True) == [sorted(row for batch in found for row in batch)]
+    assert available(rows, tmp_path / "at") == actual[1:]
+    assert available(rows, tmp_path / "all", once=True) == [sorted(row for batch in actual for row in batch)]
 
 
 def forget_batches(checkpoint: Path, kinds: tuple[str, ...], *numbers: int) -> None:
@@ -290,8 +290,8 @@ def test_the_feed_as_a_stream(spark: SparkSession, path: str, tmp_path: Path) ->
     spark.sql(f"UPDATE delta.`{path}` SET part = 'x' WHERE id = 1")
     rows = stream(spark, path, readChangeFeed="true", startingVersion=0)
     assert rows.columns == ["id", "part", "_change_type", "_commit_version", "_commit_timestamp"]
-    (found,) = available(rows.drop("_commit_timestamp"), tmp_path / "at")
-    assert found == [
+    (actual,) = available(rows.drop("_commit_timestamp"), tmp_path / "at")
+    assert actual == [
         (0, "0", "insert", 0),
         (1, "1", "insert", 0),
         (1, "1", "update_preimage", 1),
@@ -337,12 +337,12 @@ def test_by_name_with_vectors_mapping_and_partitions_in_two_queries_at_once(spar
 
 def test_the_progress_tells_how_far_behind_it_is(spark: SparkSession, path: str, tmp_path: Path) -> None:
     table = Table(path)
-    for one in range(4):
-        table.append(ids(one))
+    for item in range(4):
+        table.append(ids(item))
     sizes = table.snapshot().files().column("size").to_pylist()
     started = Running(stream(spark, path, maxFilesPerTrigger=3), tmp_path / "at", availableNow=True)
     started.query.awaitTermination()
-    first, last = ({**one["sources"][0], **one["sources"][0]["metrics"]} for one in started.query.recentProgress)
+    first, last = ({**item["sources"][0], **item["sources"][0]["metrics"]} for item in started.query.recentProgress)
     assert last["description"] == f"DeltaSource[{table.url}]"
     assert (int(first["version"]), int(first["newestVersion"]), int(first["versionsBehind"])) == (3, 3, 1)
     assert (int(first["numFilesOutstanding"]), int(first["numBytesOutstanding"])) == (1, sizes[0])
@@ -353,11 +353,11 @@ def test_the_progress_tells_how_far_behind_it_is(spark: SparkSession, path: str,
         0,
         0,
     ]
-    for one in range(4):
-        table.append(ids(one))
+    for item in range(4):
+        table.append(ids(item))
     started = Running(stream(spark, path, maxFilesPerTrigger=1), tmp_path / "at", availableNow=True)
     started.query.awaitTermination()
-    behind = [int(one["sources"][0]["metrics"]["numFilesOutstanding"]) for one in started.query.recentProgress]
+    behind = [int(item["sources"][0]["metrics"]["numFilesOutstanding"]) for item in started.query.recentProgress]
     assert behind == [3, 2, 1, 0]
 
 
@@ -522,6 +522,6 @@ def test_a_data_file_that_was_vacuumed_under_a_stream(spark: SparkSession, path:
     (Path(path) / gone).unlink()
     started = Running(stream(spark, path), tmp_path / "at")
     assert started.stopped_with() == "DELTA_FILE_NOT_FOUND"
-    told = str(started.query.exception())
-    assert gone in told and "version 1 of table" in told and table.url in told and "failOnDataLoss" in told
+    message = str(started.query.exception())
+    assert gone in message and "version 1 of table" in message and table.url in message and "failOnDataLoss" in message
     assert available(stream(spark, path, failOnDataLoss=False), tmp_path / "at") == [[(2, "0")]]

@@ -93,8 +93,8 @@ def test_two_processes_at_one_checkpoint_write_every_row_once_and_one_is_told(sp
         mine.processAllAvailable()
         assert ids(spark, target) == [0, 1, 2]
         other.go_on()
-        told = other.tells()
-        assert "DELTA_CONCURRENT_TRANSACTION" in told and "two runs share a checkpoint" in told, told
+        reported = other.tells()
+        assert "DELTA_CONCURRENT_TRANSACTION" in reported and "two runs share a checkpoint" in reported, reported
         assert ids(spark, target) == [0, 1, 2]
         # Both run, and wait for rows: the second one to write the offsets of the next batch fails.
         assert other.tells() == "running"
@@ -102,16 +102,16 @@ def test_two_processes_at_one_checkpoint_write_every_row_once_and_one_is_told(sp
             land(tmp_path, 3 * batch)
         until(lambda: not mine.isActive or not other.lines.empty())
         if mine.isActive:
-            told = other.tells()
+            reported = other.tells()
             mine.processAllAvailable()
             mine.stop()
         else:
-            told = str(mine.exception())
+            reported = str(mine.exception())
             until(lambda: len(ids(spark, target)) >= 12)
             other.go_on()
             assert other.tells() == "None"
     # Spark's own words: the file was there, or came while it was being written.
-    assert "CONCURRENT_STREAM_LOG_UPDATE" in told or "Multiple streaming queries are concurrently using" in told, told
+    assert "CONCURRENT_STREAM_LOG_UPDATE" in reported or "Multiple streaming queries are concurrently using" in reported, reported
     assert ids(spark, target) == list(range(12))
     commits = [info(target, version)["operationParameters"]["epochId"] for version in range(Table(target).version() + 1)]
     assert sorted(map(int, commits)) == list(range(len(commits)))
@@ -171,7 +171,7 @@ def test_a_stream_makes_a_clustered_table_that_the_sessions_auto_compaction_clus
             spark.conf.unset(prefix + name)
     table = Table(path)
     assert table.detail()["clusteringColumns"] == ["p"]
-    assert [one["operation"] for one in table.history()][::-1] == [*["STREAMING UPDATE"] * 3, "OPTIMIZE"]
+    assert [item["operation"] for item in table.history()][::-1] == [*["STREAMING UPDATE"] * 3, "OPTIMIZE"]
     assert info(path, 3)["operationParameters"]["auto"] is True
     assert json.loads(info(path, 3)["operationParameters"]["clusterBy"]) == ["p"]
     assert table.files().num_rows == 1 and ids(spark, path) == list(range(9))

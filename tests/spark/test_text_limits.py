@@ -31,14 +31,14 @@ def stored(path: str) -> list[dict[str, object]]:
 
 @pytest.fixture
 def path(spark, tmp_path):
-    found = str(tmp_path / "t")
-    spark.sql(f"CREATE TABLE delta.`{found}` ({COLUMNS}) USING delta TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
-    return found
+    actual = str(tmp_path / "t")
+    spark.sql(f"CREATE TABLE delta.`{actual}` ({COLUMNS}) USING delta TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+    return actual
 
 
 def test_the_schema_is_as_spark_and_the_reference_keep_it(spark, path):
-    fields = {one["name"]: one for one in json.loads(Table(path).snapshot().metadata.schema_string)["fields"]}
-    assert {name: one["metadata"].get(DECLARED_TYPE) for name, one in fields.items()} == {
+    fields = {item["name"]: item for item in json.loads(Table(path).snapshot().metadata.schema_string)["fields"]}
+    assert {name: item["metadata"].get(DECLARED_TYPE) for name, item in fields.items()} == {
         "k": None,
         "c": "char(3)",
         "v": "varchar(3)",
@@ -52,7 +52,7 @@ def test_the_schema_is_as_spark_and_the_reference_keep_it(spark, path):
     assert (shown["c"], shown["v"], shown["l"]) == ("char(3)", "varchar(3)", "array<char(2)>")
     made = DeltaTable.create(spark).location(f"{path}-built").addColumn("c", "char(3)").addColumn("v", VarcharType(3))
     made = made.addColumns(StructType([StructField("l", ArrayType(MapType(StringType(), CharType(2))))])).execute()
-    assert [one.metadata.get(DECLARED_TYPE) for one in Table(f"{path}-built").schema()] == [
+    assert [item.metadata.get(DECLARED_TYPE) for item in Table(f"{path}-built").schema()] == [
         "char(3)",
         "varchar(3)",
         "array<map<string,char(2)>>",
@@ -149,10 +149,10 @@ ALTERED = [
 
 
 def test_alter_column_widens_and_no_more(spark, tmp_path):
-    for number, (column, wanted, expected) in enumerate(ALTERED):
+    for number, (column, expected_rows, expected) in enumerate(ALTERED):
         path = str(tmp_path / str(number))
         spark.sql(f"CREATE TABLE delta.`{path}` (c CHAR(3), v VARCHAR(3), plain STRING) USING delta")
-        statement = f"ALTER TABLE delta.`{path}` ALTER COLUMN {column} TYPE {wanted}"
+        statement = f"ALTER TABLE delta.`{path}` ALTER COLUMN {column} TYPE {expected_rows}"
         if expected is not None and expected.isupper():
             with pytest.raises(TahoeError, match=expected):
                 spark.sql(statement)
@@ -167,7 +167,7 @@ def test_alter_column_widens_and_no_more(spark, tmp_path):
 def test_a_copy_by_a_data_frame_has_varchar_for_char(spark, path, tmp_path):
     spark.sql(f"INSERT INTO delta.`{path}` SELECT {GOOD}")
     spark.read.format("delta").load(path).select("c", "l").write.format("delta").save(str(tmp_path / "copy"))
-    assert [one.metadata.get(DECLARED_TYPE) for one in Table(str(tmp_path / "copy")).schema()] == [
+    assert [item.metadata.get(DECLARED_TYPE) for item in Table(str(tmp_path / "copy")).schema()] == [
         "varchar(3)",
         "array<varchar(2)>",
     ]

@@ -54,14 +54,14 @@ def test_data_maintenance_leaves_the_rows_that_duckdb_leaves(
     updates = _UPDATES.format(others=", ".join(item[1:]))
     measure.execute(f"CREATE TABLE item_updates AS {updates}")
     spark.sql(f"CREATE TABLE item_updates USING delta AS {updates}")
-    later = ", ".join(f"{one} + 7000000" if one == "ss_ticket_number" else one for one in sales)
+    later = ", ".join(f"{entry} + 7000000" if entry == "ss_ticket_number" else entry for entry in sales)
     changes = (
         ("store_sales", f"INSERT INTO store_sales SELECT {later} FROM store_sales WHERE ss_sold_date_sk {DAYS}"),
         ("store_returns", _MERGE_RETURNS.format(days=DAYS)),
         ("store_sales", f"DELETE FROM store_sales WHERE ss_sold_date_sk {DAYS} AND ss_ticket_number < 7000000"),
         ("inventory", "DELETE FROM inventory WHERE inv_date_sk BETWEEN 2451000 AND 2451200"),
         ("inventory", "UPDATE inventory SET inv_quantity_on_hand = inv_quantity_on_hand + 1 WHERE inv_item_sk % 7 = 3"),
-        ("item", _MERGE_ITEMS.format(columns=", ".join(item), values=", ".join(f"s.{one}" for one in item))),
+        ("item", _MERGE_ITEMS.format(columns=", ".join(item), values=", ".join(f"s.{entry}" for entry in item))),
         (
             "inventory",
             "INSERT INTO inventory (inv_item_sk, inv_date_sk) SELECT i_item_sk, 2460000 FROM item WHERE i_item_sk > 1000",
@@ -82,8 +82,8 @@ def _same(spark, measure, name: str) -> None:
     """Every row of the table, as Spark counts them and the core reads them, is one of the measure's, and the other way round."""
     table = Table(Path(spark.sql(f"DESCRIBE DETAIL {name}").first()["location"].removeprefix("file:")))
     measure.register("mine", table.to_arrow())
-    for one, other in (("mine", name), (name, "mine")):
-        more = measure.execute(f"SELECT * FROM {one} EXCEPT ALL SELECT * FROM {other}").fetchall()
-        assert more == [], (name, one, more[:3])
+    for item, other in (("mine", name), (name, "mine")):
+        more = measure.execute(f"SELECT * FROM {item} EXCEPT ALL SELECT * FROM {other}").fetchall()
+        assert more == [], (name, item, more[:3])
     measure.unregister("mine")
     assert spark.table(name).count() == measure.execute(f"SELECT count(*) FROM {name}").fetchone()[0]

@@ -46,4 +46,4 @@ _EMPTY_WHEN_SMALL = (2, 8, 18, 20)
 
 def _rounded(row: tuple[object, ...]) -> tuple[object, ...]:
     """Averages of doubles depend on the order of the rows in their last digits."""
-    return tuple(round(one, 6) if isinstance(one, float | Decimal) else one for one in row)
+    return tuple(round(item, 6) if isinstance(item, float | Decimal) else item for item in row)

@@ -84,8 +84,8 @@ def test_spark_reads_files_of_both_widths_as_arrow_does(spark, plain, widened, v
 def test_the_feed_and_older_versions_are_read_across_the_change(spark, widened):
     feed = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 1).load(widened)
     columns = [f"c{index}" for index in range(len(PAIRS))]
-    found = {row["id"]: [row[name] for name in columns] for row in feed.select("id", *columns).collect()}
-    assert found == {1: [pair[3] for pair in PAIRS], 2: [pair[4] for pair in PAIRS]}
+    actual = {row["id"]: [row[name] for name in columns] for row in feed.select("id", *columns).collect()}
+    assert actual == {1: [pair[3] for pair in PAIRS], 2: [pair[4] for pair in PAIRS]}
     old = spark.read.format("delta").option("versionAsOf", 1).load(widened)
     assert old.schema["c2"].dataType.simpleString() == "int"
     assert old.count() == 1

@@ -44,8 +44,8 @@ class TestWidenedColumns:
     @pytest.mark.parametrize("kind", ["decimal(10,0)", "decimal(11,1)"])
     def test_a_change_of_the_specification_is_read(self, spark, widened, kind):
         path = widened(kind)
-        found = spark.read.format("delta").load(path).where("id > 1.5").toArrow()
-        assert found.equals(Table(path).to_arrow(filter="id > 1.5").cast(found.schema))
+        actual = spark.read.format("delta").load(path).where("id > 1.5").toArrow()
+        assert actual.equals(Table(path).to_arrow(filter="id > 1.5").cast(actual.schema))
 
     def test_a_change_of_the_preview_is_refused_by_name_where_the_column_is_read(self, spark, widened):
         path = widened("decimal(4,1)")

@@ -84,8 +84,8 @@ def test_executors_of_their_own_need_no_tahoe(tmp_path):
     ours = {file.name: file.read_bytes() for file in (path / "metadata").iterdir()}
     (elsewhere / "tahoe").mkdir(parents=True)
     (elsewhere / "tahoe/__init__.py").write_text("raise ImportError('not here')")
-    told = run(ON_A_CLUSTER, str(path), str(elsewhere))
-    assert told == ["= tahoe on executors: not here", "= manifest 0", "= files 3"]
+    reported = run(ON_A_CLUSTER, str(path), str(elsewhere))
+    assert reported == ["= tahoe on executors: not here", "= manifest 0", "= files 3"]
     theirs = {file.name: file.read_bytes() for file in (path / "metadata").iterdir()}
     assert ours.keys() <= theirs.keys()
     assert {name: content for name, content in theirs.items() if name.startswith("m")} == {

@@ -33,7 +33,7 @@ def unchecked(spark):
 
 
 def data_files(path: str) -> set[str]:
-    return {found.name for found in Path(path).glob("*") if found.is_file() and not found.name.startswith(".")}
+    return {actual.name for actual in Path(path).glob("*") if actual.is_file() and not actual.name.startswith(".")}
 
 
 def test_vacuum_by_delta_table(spark, table, path, unchecked):

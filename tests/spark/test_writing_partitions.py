@@ -75,8 +75,8 @@ class TestPartitions:
         frame = session.range(2).selectExpr("id", "timestamp_seconds(1793523600 + id * 3600) p")
         frame.write.format("delta").partitionBy("p").save(path)
         assert len({add.partition_values["p"] for add in actions(path, 0, AddFile)}) == 2
-        found = load(session, path).selectExpr("id", "unix_seconds(p) s").collect()
-        assert {row.id: row.s for row in found} == {0: 1793523600, 1: 1793527200}
+        actual = load(session, path).selectExpr("id", "unix_seconds(p) s").collect()
+        assert {row.id: row.s for row in actual} == {0: 1793523600, 1: 1793527200}
 
     def test_another_partitioning_than_the_tables_is_refused_unless_the_schema_is_overwritten(self, spark, path):
         frame = spark.range(4).selectExpr("id", "id % 2 a", "id % 3 b")
@@ -208,9 +208,9 @@ class TestReplaceWhere:
 
         schema = StructType((StructField("id", PrimitiveType("long")),))
         rows = pa.table({"id": list(range(10))})
-        one = add(tmp_path, "a.parquet", rows, stats='{"numRecords":10}', deletion_vector=inline_descriptor(BitMap64([0, 9])))
+        first = add(tmp_path, "a.parquet", rows, stats='{"numRecords":10}', deletion_vector=inline_descriptor(BitMap64([0, 9])))
         features = frozenset(["deletionVectors"])
-        write_log(tmp_path, Protocol(3, 7, features, features), Metadata("x", schema.to_json()), one)
+        write_log(tmp_path, Protocol(3, 7, features, features), Metadata("x", schema.to_json()), first)
         write(spark.createDataFrame([(5,)], "id long"), str(tmp_path), "overwrite", replaceWhere="id >= 5")
         assert ids(spark, str(tmp_path)) == [1, 2, 3, 4, 5]
 

@@ -60,19 +60,19 @@ def differences_of(name: str, kind: str, ours: Outcomes, pyspark: str) -> list[s
     Args:
         pyspark: the version of the session, as some reasons are of one version.
     """
-    theirs, told, met = reference(name, kind), [], set()
+    theirs, reported, met = reference(name, kind), [], set()
     if theirs.keys() != ours.keys():
         return [f"{name}: not recorded: {ours.keys() - theirs.keys()}, not run: {theirs.keys() - ours.keys()}"]
     for text in ours:
         for key, left, right in _differing(theirs[text], ours[text]):
-            known = [one for one in DIFFERENCES if _is_of(one, name, kind, pyspark) and _names(one, text, key, left, right)]
+            known = [item for item in DIFFERENCES if _is_of(item, name, kind, pyspark) and _names(item, text, key, left, right)]
             met.update(known)
             if not known:
-                told.append(f"{name} ({kind}): {text}\n    {key}\n      reference: {left}\n      Tahoe:     {right}")
-    for one in DIFFERENCES:
-        if one.life == name and one not in met and _is_of(one, name, kind, pyspark):
-            told.append(f"{name} ({kind}): no difference at {one.statement} {one.key}, though one is listed: {one.reason}")
-    return told
+                reported.append(f"{name} ({kind}): {text}\n    {key}\n      reference: {left}\n      Tahoe:     {right}")
+    for item in DIFFERENCES:
+        if item.life == name and item not in met and _is_of(item, name, kind, pyspark):
+            reported.append(f"{name} ({kind}): no difference at {item.statement} {item.key}, though one is listed: {item.reason}")
+    return reported
 
 
 def _is_of(one: Difference, name: str, kind: str, pyspark: str) -> bool:
@@ -80,8 +80,8 @@ def _is_of(one: Difference, name: str, kind: str, pyspark: str) -> bool:
 
 
 def _names(one: Difference, text: str, key: str, left: object, right: object) -> bool:
-    found = ((text, one.statement), (key, one.key), (str(left), one.theirs), (str(right), one.ours))
-    return all(fnmatchcase(value, pattern) for value, pattern in found)
+    actual = ((text, one.statement), (key, one.key), (str(left), one.theirs), (str(right), one.ours))
+    return all(fnmatchcase(value, pattern) for value, pattern in actual)
 
 
 def _differing(left: Any, right: Any, key: str = "") -> Iterator[tuple[str, Any, Any]]:

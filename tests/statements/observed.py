@@ -101,12 +101,12 @@ class _Place:
     # -- observations -----------------------------------------------------------------------------------------------------------
 
     def _answer(self, text: str, columns: Sequence[str] | None) -> Outcome:
-        found = self.spark.sql(text)
-        schema = found.schema
+        actual = self.spark.sql(text)
+        schema = actual.schema
         if not schema.fields:
-            found.collect()
+            actual.collect()
             return {}
-        chosen = found.select(*columns) if columns else found
+        chosen = actual.select(*columns) if columns else actual
         rows = [] if columns == () else sorted((self._plain(list(row)) for row in chosen.collect()), key=str)
         return {"answers": schema.simpleString(), **({"answer": rows} if rows else {})}
 
@@ -152,18 +152,18 @@ class _Place:
     def _entry(self, name: str) -> Outcome | None:
         if not self.catalog.tableExists(DATABASE, name):
             return None
-        found = self.catalog.getTable(DATABASE, name)
+        actual = self.catalog.getTable(DATABASE, name)
         dictionary = Jvm.of(self.spark).dictionary
-        properties, storage = dictionary(found.properties()), dictionary(found.storage().properties())
+        properties, storage = dictionary(actual.properties()), dictionary(actual.storage().properties())
         return {
-            "type": str(found.tableType().name()),
-            "provider": str(found.provider().get()) if found.provider().isDefined() else None,
-            "schema": json.loads(str(found.schema().json()))["fields"],
-            "partitions": int(found.partitionColumnNames().size()),
+            "type": str(actual.tableType().name()),
+            "provider": str(actual.provider().get()) if actual.provider().isDefined() else None,
+            "schema": json.loads(str(actual.schema().json()))["fields"],
+            "partitions": int(actual.partitionColumnNames().size()),
             "properties": {key: self._plain(value) for key, value in sorted(properties.items()) if not _is_of_the_run(key)},
             "storage": {key: self._plain(value) for key, value in sorted(storage.items()) if not _is_of_the_run(key)},
-            "comment": str(found.comment().get()) if found.comment().isDefined() else None,
-            "location": self._plain(str(found.location().getPath())) if found.storage().locationUri().isDefined() else None,
+            "comment": str(actual.comment().get()) if actual.comment().isDefined() else None,
+            "location": self._plain(str(actual.location().getPath())) if actual.storage().locationUri().isDefined() else None,
         }
 
     def _plain(self, value: Any) -> Any:

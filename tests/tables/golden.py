@@ -114,15 +114,15 @@ HIVE_ROWS = {"deltatbl-map-types-correctly": 1, "deltatbl-partition-prune": 5}
 
 def dat_tables() -> list[GoldenTable]:
     """The Delta Acceptance Tests: every version that has an answer."""
-    found = []
+    actual = []
     for folder in sorted((ROOT / "dat" / "out" / "reader_tests" / "generated").glob("*")):
         for expected in sorted((folder / "expected").glob("*")):
             metadata = json.loads((expected / "table_version_metadata.json").read_text())
             version = None if expected.name == "latest" else int(expected.name.removeprefix("v"))
-            found.append(
+            actual.append(
                 GoldenTable(f"{folder.name}-{expected.name}", folder / "delta", version, expected / "table_content", metadata)
             )
-    return found
+    return actual
 
 
 def golden_tables() -> list[GoldenTable]:
@@ -143,8 +143,8 @@ def assert_same_rows(actual: pa.Table, expected: pa.Table) -> None:
     microsecond.
     """
     assert actual.column_names == expected.column_names
-    types, wanted = from_arrow_schema(actual.schema), from_arrow_schema(expected.schema)
-    for column, other in zip(types, wanted, strict=True):
+    types, expected_rows = from_arrow_schema(actual.schema), from_arrow_schema(expected.schema)
+    for column, other in zip(types, expected_rows, strict=True):
         assert _without_nullability(column.data_type) == _without_nullability(other.data_type), f"type of {column.name}"
     if actual.num_rows == expected.num_rows and _arrow_can_compare(actual.schema):
         names = [str(i) for i in range(actual.num_columns)]  # Arrow takes dots in the names of sort keys for paths
@@ -154,8 +154,8 @@ def assert_same_rows(actual: pa.Table, expected: pa.Table) -> None:
         return
     our_rows, their_rows = _sorted_rows(actual), _sorted_rows(expected)
     assert len(our_rows) == len(their_rows), f"{len(our_rows)} rows, expected {len(their_rows)}"
-    for one, other in zip(our_rows, their_rows, strict=True):
-        assert one == other
+    for item, other in zip(our_rows, their_rows, strict=True):
+        assert item == other
 
 
 def _parquet(file: Path) -> pa.Table:

@@ -20,7 +20,7 @@ from tests.tables.golden import ABSENT, REFUSED, ROOT
 
 pytestmark = pytest.mark.skipif(not ROOT.is_dir(), reason=ABSENT)
 
-TABLES = sorted(found.parent for found in ROOT.rglob("_delta_log")) if ROOT.is_dir() else []
+TABLES = sorted(actual.parent for actual in ROOT.rglob("_delta_log")) if ROOT.is_dir() else []
 READABLE = [table for table in TABLES if table not in [refusal.path for refusal in REFUSED]]
 # Tables whose schema is empty, which deltalake does not open, and those where it takes two spellings of one path for two files.
 NOT_FOR_DELTALAKE = {
@@ -66,8 +66,8 @@ def test_live_files_are_those_that_deltalake_sees_and_stay_so_in_our_checkpoint(
     assert (read.transactions, read.domains) == (state.transactions, state.domains)
     live = [replace(file, data_change=False) for file in add_files(files)]
     assert sorted(add_files(LogReader(store, again).files()), key=repr) == sorted(live, key=repr)
-    kept = [remove.key for remove in remove_files(LogReader(store, again).tombstones())]
-    assert sorted(kept, key=str) == sorted((remove.key for remove in remove_files(tombstones)), key=str)
+    remaining = [remove.key for remove in remove_files(LogReader(store, again).tombstones())]
+    assert sorted(remaining, key=str) == sorted((remove.key for remove in remove_files(tombstones)), key=str)
     assert _paths_of_deltalake(table, tmp_path) == theirs
 
 

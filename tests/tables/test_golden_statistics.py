@@ -36,11 +36,11 @@ def test_footers_say_what_the_reference_found_in_the_rows() -> None:
     compared = 0
     for file in written_files():
         metadata = pq.read_metadata(file.path)
-        found = statistics_of_footer(metadata, file.schema, file.indexed, column_mapping_mode=file.column_mapping_mode)
-        assert found.num_records == file.statistics.num_records
+        actual = statistics_of_footer(metadata, file.schema, file.indexed, column_mapping_mode=file.column_mapping_mode)
+        assert actual.num_records == file.statistics.num_records
         without_order = set(int96_columns(metadata))
         for leaf in file.indexed:
-            compared += compare_leaf(file, leaf, found, without_order)
+            compared += compare_leaf(file, leaf, actual, without_order)
     assert compared > 1_500
 
 
@@ -98,15 +98,15 @@ def int96_columns(metadata: pq.FileMetaData) -> Iterator[str]:
 
 
 def at(tree: Mapping[str, Any], path: list[str]) -> Any:
-    found: Any = tree
+    actual: Any = tree
     for name in path:
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return found
+        actual = actual.get(name) if isinstance(actual, Mapping) else None
+    return actual
 
 
 def moment(text: str) -> datetime:
-    found = datetime.fromisoformat(text)
-    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    actual = datetime.fromisoformat(text)
+    return actual.astimezone(UTC) if actual.tzinfo else actual.replace(tzinfo=UTC)
 
 
 def as_number(value: Any) -> Any:

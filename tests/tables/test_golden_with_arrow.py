@@ -61,14 +61,14 @@ def test_the_log_of_a_table_without_its_data_lists_the_live_files(name: str):
 @pytest.mark.parametrize("path", hive_tables(), ids=lambda path: path.name)
 def test_the_tables_for_hive_are_read_whole(path):
     snapshot = snapshot_of(path)
-    found = snapshot.scan().to_arrow()
-    assert found.column_names == snapshot.schema.names
-    assert found.num_rows == HIVE_ROWS.get(path.name, 10)
-    assert all(column.null_count == 0 for column in found.columns)
+    actual = snapshot.scan().to_arrow()
+    assert actual.column_names == snapshot.schema.names
+    assert actual.num_rows == HIVE_ROWS.get(path.name, 10)
+    assert all(column.null_count == 0 for column in actual.columns)
 
 
 def test_special_characters_in_partition_values_come_back_from_the_paths_of_hive():
-    found = (
+    actual = (
         snapshot_of(ROOT / "golden-tables" / "hive" / "delta" / "deltatbl-special-chars-in-partition-column").scan().to_arrow()
     )
-    assert sorted(found.to_pylist(), key=lambda row: row["c1"]) == [{"c1": i, "c2": f"+ =%{i % 2}"} for i in range(10)]
+    assert sorted(actual.to_pylist(), key=lambda row: row["c1"]) == [{"c1": i, "c2": f"+ =%{i % 2}"} for i in range(10)]

@@ -79,8 +79,8 @@ def imported_after(opening: str, steps: dict[str, str]) -> dict[str, set[str]]:
     """The imports of a new process after each step, one step after the other."""
     program = [opening, "import sys"]
     for name, step in steps.items():
-        told = f"print('after', {name!r}, *sorted({{each.split('.')[0] for each in sys.modules}}))"
-        program += [step, told]
+        reported = f"print('after', {name!r}, *sorted({{each.split('.')[0] for each in sys.modules}}))"
+        program += [step, reported]
     command = [sys.executable, "-W", "error", "-c", "\n".join(program)]
     out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     lines = [line.split() for line in out.splitlines() if line.startswith("after ")]

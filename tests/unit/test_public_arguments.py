@@ -24,11 +24,11 @@ FOR_OPERATIONS = {"AddFile", "RemoveFile", "StructField", "StructType", "Transac
 
 
 def public_methods() -> list[Method]:
-    found = [Method(None, function.__name__, function) for function in FUNCTIONS]
+    actual = [Method(None, function.__name__, function) for function in FUNCTIONS]
     for owner in reached(ROOTS):
         if owner.__name__ not in FOR_OPERATIONS:
-            found += methods(owner)
-    return [*found, Method(WriteOptions, "__init__", WriteOptions.__init__)]
+            actual += methods(owner)
+    return [*actual, Method(WriteOptions, "__init__", WriteOptions.__init__)]
 
 
 METHODS = public_methods()
@@ -42,7 +42,7 @@ def test_all_public_methods_with_parameters_are_checked() -> None:
 
 def test_all_annotations_are_of_known_kinds() -> None:
     classes = {*modules_of_classes(), "DuckDBPyConnection", "Schema", "Table"}
-    annotations = {str(one.annotation) for _, one in PARAMETERS if one.kind != inspect.Parameter.VAR_KEYWORD}
+    annotations = {str(item.annotation) for _, item in PARAMETERS if item.kind != inspect.Parameter.VAR_KEYWORD}
     parts = {part for annotation in annotations for part in parts_of(annotation)}
     assert [part for part in sorted(parts) if not is_known_kind(part) and part.rpartition(".")[2] not in classes] == []
 
@@ -68,7 +68,7 @@ def test_a_wrong_argument_is_refused_by_its_name(method: Method) -> None:
 
 
 def test_a_list_of_names_may_be_one_name() -> None:
-    lists = [(method, one) for method, one in PARAMETERS if "Sequence[str]" in str(one.annotation)]
+    lists = [(method, item) for method, item in PARAMETERS if "Sequence[str]" in str(item.annotation)]
     assert len(lists) > 10
     for _, parameter in lists:
         converted = [kind.converted("id") for kind in kinds_of(str(parameter.annotation))]

@@ -42,8 +42,8 @@ def test_a_release_that_agrees_has_no_problem() -> None:
 def test_a_release_that_does_not_agree_is_refused(tag: str, code: str, project: str, changelog: str, problem: str) -> None:
     if tag == "v1.2.2":
         changelog = changelog.replace("## Unreleased\n\n", "")
-    (found,) = version_problems(tag, code, project, changelog)
-    assert problem in found
+    (actual,) = version_problems(tag, code, project, changelog)
+    assert problem in actual
 
 
 def test_uncommitted_files_are_named() -> None:

@@ -97,8 +97,8 @@ def test_a_sample_and_the_rest_are_all_cases(tmp_path: Path, seed: str) -> None:
 
 
 def test_cases_on_spark_and_of_samples_are_fewer(tmp_path: Path) -> None:
-    found = Counter(case.partition("[")[0] for case in cases(tmp_path, "not soak", TAHOE_SAMPLE_CASES="1"))
-    assert found == {
+    actual = Counter(case.partition("[")[0] for case in cases(tmp_path, "not soak", TAHOE_SAMPLE_CASES="1"))
+    assert actual == {
         "test_many": 1,
         "test_every": 10,
         "test_few": 1,
@@ -138,7 +138,7 @@ def test_each_case_runs_in_one_process_of_make_test_or_in_make_soak(request: pyt
     """Of all cases that this run of pytest collected: `make test` collects those of unit tests here, pytest without arguments all."""
     commands = [Expression.compile(marks) for marks in marks_of_commands()]
     assert len(commands) == 3
-    found = request.config.stash[MARKS_OF_CASES]
-    runs = {case: sum(selects(command, marks) for command in commands) for case, marks in found.items()}
-    of_others = {case for case, marks in found.items() if marks & OF_OTHER_COMMANDS and "soak" not in marks}
+    actual = request.config.stash[MARKS_OF_CASES]
+    runs = {case: sum(selects(command, marks) for command in commands) for case, marks in actual.items()}
+    of_others = {case for case, marks in actual.items() if marks & OF_OTHER_COMMANDS and "soak" not in marks}
     assert {case: count for case, count in runs.items() if count != (case not in of_others)} == {}

@@ -25,8 +25,8 @@ def test_tables_whose_every_commit_tahoe_wrote_are_looked_at_and_no_others(tmp_p
 def test_what_is_wrong_with_one_is_told_unless_it_is_known(tmp_path: Path) -> None:
     tahoe.Table(str(tmp_path / "t")).append(pa.table({"id": [1]}))
     next((tmp_path / "t").glob("*.parquet")).unlink()
-    (told,) = broken_rules(tables_of_tahoe(tmp_path), set())
-    assert "Data Files: live-files-are-there" in told
+    (reported,) = broken_rules(tables_of_tahoe(tmp_path), set())
+    assert "Data Files: live-files-are-there" in reported
     assert list(broken_rules(tables_of_tahoe(tmp_path), {"live-files-are-there"})) == []
 
 

@@ -132,10 +132,10 @@ def incoming_files(
         return IncomingFile(add, file.rows, reason, _has_ids(file, footer), has_row_ids)
 
     try:
-        found = list(each_footer(store, names, looked_at, silent))
+        footers = list(each_footer(store, names, looked_at, silent))
     except (CorruptTable, NotFound) as error:
         raise InvalidRequest(error.message, code="TAHOE_ICEBERG_FILE", table=store.url) from error
-    return [decided(file, name, *each) for file, name, each in zip(files, names, found, strict=True)]
+    return [decided(file, name, *each) for file, name, each in zip(files, names, footers, strict=True)]
 
 
 def stage_files(
@@ -206,12 +206,12 @@ def _by_logical_names(config: TableConfig) -> StructType:
 def _has_ids(file: ClientFile, footer: FileMetaData) -> bool:
     """Whether the columns of a file have field ids. Raises `InvalidRequest` if only some have, or several have the same."""
     ids = [(column.metadata or {}).get(FIELD_ID) for column in _columns_in(footer.schema.to_arrow_schema())]
-    given = [number for number in ids if number is not None]
-    if len(given) not in (0, len(ids)):
+    field_ids = [number for number in ids if number is not None]
+    if len(field_ids) not in (0, len(ids)):
         raise _wrong(file, "has columns with field ids and others without")
-    if len(set(given)) < len(given):
+    if len(set(field_ids)) < len(field_ids):
         raise _wrong(file, "has two columns with the same field id")
-    return bool(given)
+    return bool(field_ids)
 
 
 def _columns_in(fields: Iterable[pa.Field]) -> Iterator[pa.Field]:

@@ -111,10 +111,10 @@ class SnapshotActions:
     def parent(self) -> JsonMapping | None:
         """The snapshot of the table that the first one changes; None if it changes an empty table."""
         number = self.line[0].parent_id
-        found = next((each for each in self.document["snapshots"] if each["snapshot-id"] == number), None)
-        if number is not None and found is None:
+        snapshot = next((each for each in self.document["snapshots"] if each["snapshot-id"] == number), None)
+        if number is not None and snapshot is None:
             raise conflict(f"The snapshot {number}, which the new one changes, is not in the table.")
-        return found
+        return snapshot
 
     def stage(self) -> Operation:
         """Stage all actions, and return the operation of the commit.

@@ -86,12 +86,16 @@ def delta_metadata(definition: NewTable, table: str, clock: Clock, table_id: str
     version = definition.properties.get(_FORMAT_VERSION, "2")
     if version not in _COMPAT:
         raise Unsupported(f"Delta's UniForm has no Iceberg format version {version:.20}.", code="TAHOE_ICEBERG_PROPERTY")
-    kept = {key: value for key, value in definition.properties.items() if key not in (_FORMAT_VERSION, _COMMENT, *_OWN)}
+    own_properties = {key: value for key, value in definition.properties.items() if key not in (_FORMAT_VERSION, _COMMENT, *_OWN)}
     return new_metadata(
         schema,
         clock,
         partition_by=[_named(requested, number) for number, _ in definition.partition_by],
-        properties={**_UNIFORM, **_of_version(version, schema), **{_delta_key(key): value for key, value in kept.items()}},
+        properties={
+            **_UNIFORM,
+            **_of_version(version, schema),
+            **{_delta_key(key): value for key, value in own_properties.items()},
+        },
         description=definition.properties.get(_COMMENT),
         table_id=table_id,
     )

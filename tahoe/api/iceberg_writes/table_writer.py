@@ -129,6 +129,6 @@ class _Turns:
     def withdraw(self, table: Table) -> None:
         """Let other writers go on, since a change that might lose again is about to be committed."""
         with self._lock:
-            found = self._turns.pop(table.url, None)
-        if found is not None:
-            found[0].withdraw()
+            turn = self._turns.pop(table.url, None)
+        if turn is not None:
+            turn[0].withdraw()

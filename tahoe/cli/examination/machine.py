@@ -136,8 +136,8 @@ def java_version(environment: Mapping[str, str]) -> int | None:
     home = environment.get("JAVA_HOME")
     launcher = str(Path(home, "bin/java")) if home else shutil.which("java")
     printed = _printed([launcher, "-XshowSettings:properties", "-version"]) if launcher else None
-    found = re.search(r"java\.specification\.version = (?:1\.)?(\d+)", printed or "")
-    return int(found[1]) if found else None
+    match = re.search(r"java\.specification\.version = (?:1\.)?(\d+)", printed or "")
+    return int(match[1]) if match else None
 
 
 def worker_python(environment: Mapping[str, str]) -> tuple[str, Interpreter | None]:
@@ -153,8 +153,8 @@ def memory_bytes() -> int | None:
         text = Path("/proc/meminfo").read_text()
     except OSError:
         return None
-    found = re.search(r"^MemAvailable: +(\d+) kB$", text, re.MULTILINE)
-    return 1024 * int(found[1]) if found else None
+    match = re.search(r"^MemAvailable: +(\d+) kB$", text, re.MULTILINE)
+    return 1024 * int(match[1]) if match else None
 
 
 def _printed(command: list[str]) -> str | None:

@@ -33,7 +33,7 @@ def of_jars(jars: Iterable[str], settings: str = "") -> Finding:
         return Finding(
             "JARs", State.PROBLEM, sentence, "Keep one version, that of PySpark, and unset SPARK_HOME if it is another Spark."
         )
-    delta = [name for name in names if _DELTA.match(name)] + sorted({found[0] for found in _DELTA.finditer(settings)})
+    delta = [name for name in names if _DELTA.match(name)] + sorted({match[0] for match in _DELTA.finditer(settings)})
     if delta:
         sentence = f"Spark loads {', '.join(delta)}: without Tahoe, delta-spark answers for format('delta')."
         return Finding("JARs", State.NOTE, sentence, "Remove them unless sessions without Tahoe use delta-spark.")
@@ -117,7 +117,7 @@ def _in_several_versions(names: Iterable[str]) -> list[str]:
     """Return the artifacts of Spark, Scala and Delta that occur in several versions, for one Scala or several."""
     versions = defaultdict[str, set[str]](set)
     for name in names:
-        found = _JAR.fullmatch(name)
-        if found is not None and _SINGLE.match(name):
-            versions[found["name"]].add(f"{found['scala'] or ''} {found['version']}")
+        match = _JAR.fullmatch(name)
+        if match is not None and _SINGLE.match(name):
+            versions[match["name"]].add(f"{match['scala'] or ''} {match['version']}")
     return sorted(name for name, found_versions in versions.items() if len(found_versions) > 1)

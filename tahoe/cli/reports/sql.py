@@ -51,8 +51,8 @@ def sql(
 
 
 def _named(text: str) -> tuple[str, str]:
-    name, found, path = text.partition("=")
-    if not name.isidentifier() or not found or not path:
+    name, sign, path = text.partition("=")
+    if not name.isidentifier() or not sign or not path:
         raise InvalidRequest(
             f"{text!r} is not a name and a path: write it as customers=/data/customers.", code="TAHOE_ARGUMENT_PAIR"
         )

@@ -131,10 +131,10 @@ def files_at(files: pa.Table, paths: Sequence[str], root_url: str) -> pa.Table:
     """Return the live files whose `canonical_path` is one of `paths`."""
     if not paths or not files.num_rows:
         return files.slice(0, 0)
-    wanted, live = array(list(paths), pa.string()), files["path"]
+    requested, live = array(list(paths), pa.string()), files["path"]
     # A table written by many small commits has as many chunks, and each call for a chunk costs more than its rows.
     chunks = [live.combine_chunks()] if live.num_chunks > 1 and len(live) <= _FEW_PATHS else live.chunks
-    chosen = [pc.is_in(_canonical_paths(chunk, root_url), value_set=wanted) for chunk in chunks]
+    chosen = [pc.is_in(_canonical_paths(chunk, root_url), value_set=requested) for chunk in chunks]
     return files.filter(pa.chunked_array(chosen, pa.bool_()))
 
 

@@ -219,9 +219,9 @@ def _properties(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator
 
 
 def _file_changes(before: Snapshot, after: Snapshot, removed: Sequence[AddFile], added: Sequence[AddFile]) -> FileChanges:
-    kept = {add.path for add in removed} & {add.path for add in added}
-    new, old = ([add.size for add in adds if add.path not in kept] for adds in (added, removed))
-    return FileChanges(len(new), len(old), len(kept), sum(new), sum(old), _live_rows(before), _live_rows(after))
+    rewritten = {add.path for add in removed} & {add.path for add in added}
+    new, old = ([add.size for add in adds if add.path not in rewritten] for adds in (added, removed))
+    return FileChanges(len(new), len(old), len(rewritten), sum(new), sum(old), _live_rows(before), _live_rows(after))
 
 
 def _live_rows(snapshot: Snapshot) -> int | None:

@@ -164,14 +164,14 @@ class ChangedColumns:
     def _added(self, add: AddFile, name: str, size: int, old: FileStatistics, new: FileStatistics) -> AddFile:
         """Return the action that adds the new file, with the statistics of its copied and of its new columns."""
         names = {column.physical_name for column in self._schema}
-        kept = old.without(names)
+        unchanged = old.without(names)
         # A greatest float without the tag may leave NaN out.
-        is_counted = is_nan_counted(add.tags) or not has_greatest_float(kept, self._leaves(changed=False))
+        is_counted = is_nan_counted(add.tags) or not has_greatest_float(unchanged, self._leaves(changed=False))
         statistics = replace(
-            kept,
-            min_values={**kept.min_values, **new.min_values},
-            max_values={**kept.max_values, **new.max_values},
-            null_count={**kept.null_count, **new.null_count},
+            unchanged,
+            min_values={**unchanged.min_values, **new.min_values},
+            max_values={**unchanged.max_values, **new.max_values},
+            null_count={**unchanged.null_count, **new.null_count},
         )
         nan_counted = is_counted and has_greatest_float(statistics, self._all_leaves)
         written = AddFile(encode_path(name), dict(add.partition_values), size, modification_time=0, data_change=True)

@@ -139,13 +139,13 @@ def meaning_of(text: str | None, schema: StructType, alias: str | None, time_zon
 def _without_qualifier(text: str, alias: str | None) -> str:
     if alias is None:
         return text
-    tokens, kept, start = tokenize(text), [], 0
+    tokens, parts, start = tokenize(text), [], 0
     for token, following in pairwise(tokens):
         is_qualifier = token.name is not None and token.name.lower() == alias.lower() and following.is_symbol(".")
         if is_qualifier and token.start >= start:
-            kept.append(text[start : token.start])
+            parts.append(text[start : token.start])
             start = following.stop
-    return "".join([*kept, text[start:]])
+    return "".join([*parts, text[start:]])
 
 
 def as_sql(column: Column) -> str | None:

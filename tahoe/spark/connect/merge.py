@@ -178,8 +178,8 @@ def _columns_to_match(version: RemoteVersion, merge: PreparedMerge, steps: Seque
     if named is None or any(assignment.keeps_fields for step in updates for assignment in step.assignments):
         return None
     # A column that an update leaves out keeps its value.
-    kept = {name for name in schema.names for step in updates if not step.inside(name)}
-    return tuple(name for name in schema.names if name in kept or name in named)
+    unassigned = {name for name in schema.names for step in updates if not step.inside(name)}
+    return tuple(name for name in schema.names if name in unassigned or name in named)
 
 
 def _with_hints(target: DataFrame, source: DataFrame, source_rows: int) -> tuple[DataFrame, DataFrame]:
@@ -214,10 +214,10 @@ def _stored_source(source: DataFrame) -> DataFrame:
     inner: Any = alias._child if is_named else alias
     stored: Any = numbered(source).localCheckpoint()
     stands_for(stored._plan, inner)
-    found: Any = stored.alias(alias._alias) if is_named else stored
+    renamed: Any = stored.alias(alias._alias) if is_named else stored
     if is_named:
-        stands_for(found._plan, alias)
-    frame: DataFrame = found
+        stands_for(renamed._plan, alias)
+    frame: DataFrame = renamed
     return frame
 
 

@@ -68,10 +68,10 @@ def references(text: str) -> Iterator[Reference]:
             continue
         while True:
             cursor.take("STREAM")
-            found = _reference(cursor)
-            if found is not None and not (len(found.name.parts) == 1 and found.name.parts[0].lower() in named_here):
-                yield found
-            if found is None or not _continues(cursor):
+            reference = _reference(cursor)
+            if reference is not None and not (len(reference.name.parts) == 1 and reference.name.parts[0].lower() in named_here):
+                yield reference
+            if reference is None or not _continues(cursor):
                 break
 
 
@@ -123,14 +123,14 @@ def _common_table_expressions(tokens: Sequence[Token]) -> Iterator[str]:
 def delta_references(spark: SparkSession, text: str) -> list[tuple[Reference, NamedTable]]:
     """Return the references to Delta tables in a query."""
     known: dict[TableName, NamedTable | None] = {}
-    found = []
+    delta = []
     for reference in references(text):
         if reference.name not in known:
             known[reference.name] = table_named(spark, reference.name.identifiers)
         named = known[reference.name]
         if named is not None:
-            found.append((reference, named))
-    return found
+            delta.append((reference, named))
+    return delta
 
 
 def with_frames(spark: SparkSession, text: str, has_frames: bool) -> tuple[str, dict[str, Any]]:

@@ -76,16 +76,16 @@ def run_sql(
         text, values = with_values(text, values), None
     own = parse(text)
     if own is not None:
-        found = _own_statement(spark, own)
-        return original(spark, text, values, **frames) if found is None else found
+        result = _own_statement(spark, own)
+        return original(spark, text, values, **frames) if result is None else result
     run = _Statements(original, spark, values, frames)
     try:
         if word in _ROW_STATEMENTS and (rows := dml.row_statement(text)) is not None:
-            found = run.row_statement(rows)
-            return original(spark, text, values, **frames) if found is None else found
+            result = run.row_statement(rows)
+            return original(spark, text, values, **frames) if result is None else result
         if (statement := ddl.table_statement(text)) is not None:
-            found = run.table_statement(statement)
-            return original(spark, text, values, **frames) if found is None else found
+            result = run.table_statement(statement)
+            return original(spark, text, values, **frames) if result is None else result
     except SqlSyntaxError:
         _refuse_changes_of_delta(spark, text)
         return original(spark, text, values, **frames)

@@ -45,8 +45,8 @@ class _Package(JavaPackage):  # type: ignore[misc]
         full_name = f"{self._fqn}.{name}"
         if _CLASS.startswith(f"{full_name}."):
             return _Package(full_name, self._gateway_client, self._jvm_id, self._spark)
-        found = super().__getattr__(name)  # py4j returns a package for each name that it does not find
-        return _DeltaTableClass(self._spark) if full_name == _CLASS and not isinstance(found, JavaClass) else found
+        member = super().__getattr__(name)  # py4j returns a package for each name that it does not find
+        return _DeltaTableClass(self._spark) if full_name == _CLASS and not isinstance(member, JavaClass) else member
 
 
 class _DeltaTableClass:

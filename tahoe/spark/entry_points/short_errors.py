@@ -150,10 +150,10 @@ def _named(error: JavaObject) -> tuple[str, ...] | None:
         names = [str(parameters.get(key)) for key in ("relationName", "tableName") if parameters.containsKey(key)]
         statements = _statements(error)
         names += [match[1] for match in map(_TARGET.match, statements) if match is not None]
-        found = [table_named(spark, parts_of(spark, name)) for name in names]
+        entries = [table_named(spark, parts_of(spark, name)) for name in names]
     except (Py4JError, captured.CapturedException):
         return None  # the statement's own error is what the user has to see
-    tables = tuple(named.full_name for named in found if named is not None)
+    tables = tuple(named.full_name for named in entries if named is not None)
     return tables if tables or any(map(_USING_DELTA.search, statements)) else None
 
 

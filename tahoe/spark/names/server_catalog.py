@@ -64,10 +64,10 @@ def server_entry(spark: SparkSession, parts: Sequence[str]) -> ServerEntry | Non
         if str(error.getCondition()) in ("SCHEMA_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND"):
             return None
         raise
-    found = [row for row in rows if str(row["tableName"]).lower() == parts[-1].lower()]
-    if any(row["isTemporary"] for row in found):
+    tables = [row for row in rows if str(row["tableName"]).lower() == parts[-1].lower()]
+    if any(row["isTemporary"] for row in tables):
         return None
-    return _entry(str(found[0]["namespace"]), str(found[0]["tableName"]), str(found[0]["information"])) if found else None
+    return _entry(str(tables[0]["namespace"]), str(tables[0]["tableName"]), str(tables[0]["information"])) if tables else None
 
 
 def _entry(database: str, name: str, information: str) -> ServerEntry:

@@ -149,8 +149,8 @@ def _with_id(column: StructField) -> StructField:
     """Return the column with the id of its field in files where `tahoe.snapshot.arrow_reader` finds it."""
     number = column.metadata.get(_FIELD_ID)
     ids = {} if number is None else {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": column.name}
-    kept = {key: value for key, value in column.metadata.items() if key != _FIELD_ID}
-    return replace(column, metadata={**kept, **ids})
+    others = {key: value for key, value in column.metadata.items() if key != _FIELD_ID}
+    return replace(column, metadata={**others, **ids})
 
 
 def _files(index: FileIndex, files: pa.Table, scanned: ScannedColumns) -> list[ScannedFile]:

@@ -55,9 +55,9 @@ class Jars:
 
     def with_parents(self, name: str) -> Iterator[ClassFile]:
         """Yield a class and its superclasses, up to the first that no JAR has. Raises the errors of `read`."""
-        while name and (found := self.read(name)) is not None:
-            yield found
-            name = found.parent
+        while name and (class_file := self.read(name)) is not None:
+            yield class_file
+            name = class_file.parent
 
 
 def parsed(data: bytes) -> ClassFile:

@@ -65,8 +65,8 @@ def missing_members(folder: Path) -> list[PrivateMember]:
 
 
 def _has(jars: Jars, member: PrivateMember) -> bool:
-    classes = next((found for owner in member.owners if (found := list(jars.with_parents(owner)))), [])
+    classes = next((class_file for owner in member.owners if (class_file := list(jars.with_parents(owner)))), [])
     if member.parameters is None:
-        return any(member.name in found.fields for found in classes)
-    signatures = {(name, parameters_in(descriptor)) for found in classes[:1] for name, descriptor in found.methods}
+        return any(member.name in class_file.fields for class_file in classes)
+    signatures = {(name, parameters_in(descriptor)) for class_file in classes[:1] for name, descriptor in class_file.methods}
     return (member.name, member.parameters) in signatures

@@ -117,7 +117,7 @@ def live_files_in(data: bytes, manifest: ClientManifest, budget: Budget) -> Iter
         if status != _DELETED:
             yield file
     for status, stated in manifest.counts.items():
-        if any(count not in (None, found) for count, found in zip(stated, counted[status], strict=True)):
+        if any(count not in (None, counted_files) for count, counted_files in zip(stated, counted[status], strict=True)):
             raise _wrong(name, f"has {counted[status]} files and rows of the status {status}, and {stated} by the manifest list")
 
 

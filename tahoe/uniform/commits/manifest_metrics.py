@@ -72,12 +72,12 @@ def wrong_row_ids(footer: FileMetaData, highest: Mapping[int, int]) -> str | Non
 
 
 def _of_metrics(file: ClientFile, number: int, column: _Column) -> Iterator[str]:
-    for word, stated, found in (
+    for word, stated, measured in (
         ("values", file.value_counts.get(number), column.values),
         ("NULLs", file.null_counts.get(number), column.nulls),
     ):
-        if stated is not None and found is not None and stated != found:
-            yield f"{found} {word}, and {stated} by its manifest"
+        if stated is not None and measured is not None and stated != measured:
+            yield f"{measured} {word}, and {stated} by its manifest"
     if column.bounds is None:
         return
     least, greatest = column.bounds

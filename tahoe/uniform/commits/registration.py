@@ -132,5 +132,5 @@ def _has_no_null(footer: FileMetaData, name: str) -> bool:
 def _statistics(footer: FileMetaData, name: str) -> Iterator[tuple[Any, int]]:
     """Yield the statistics of a column in each row group, and its number of values; None if there are none."""
     for group in map(footer.row_group, range(footer.num_row_groups)):
-        found = [column for column in map(group.column, range(group.num_columns)) if column.path_in_schema == name]
-        yield (found[0].statistics, found[0].num_values) if found else (None, 0)
+        columns = [column for column in map(group.column, range(group.num_columns)) if column.path_in_schema == name]
+        yield (columns[0].statistics, columns[0].num_values) if columns else (None, 0)

@@ -69,11 +69,11 @@ def unmet(requirement: Requirement, document: JsonMapping) -> str | None:
     """
     if requirement.kind == "assert-create":
         return "The table exists already."
-    found = _FOUND[requirement.kind](requirement, document)
-    if found == requirement.expected:
+    actual = _ACTUAL_VALUES[requirement.kind](requirement, document)
+    if actual == requirement.expected:
         return None
     name = f" of '{requirement.ref}'" if requirement.ref is not None else ""
-    return f"Requirement {requirement.kind}{name} is not met: expected {requirement.expected}, found {found}."
+    return f"Requirement {requirement.kind}{name} is not met: expected {requirement.expected}, found {actual}."
 
 
 def _ref(requirement: Requirement, document: JsonMapping) -> str | int | None:
@@ -86,7 +86,7 @@ def _number(requirement: Requirement, document: JsonMapping) -> str | int | None
     return value
 
 
-_FOUND: Mapping[str, Callable[[Requirement, JsonMapping], str | int | None]] = {
+_ACTUAL_VALUES: Mapping[str, Callable[[Requirement, JsonMapping], str | int | None]] = {
     "assert-table-uuid": lambda _, document: str(document["table-uuid"]).lower(),
     "assert-ref-snapshot-id": _ref,
     **dict.fromkeys(_NUMBERS, _number),

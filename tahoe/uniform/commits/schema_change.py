@@ -71,7 +71,7 @@ def ids_of(schema: StructType) -> Iterator[int]:
 
 def defaults_of(schema: JsonMapping) -> dict[int, object]:
     """Return the defaults for new rows (``write-default``) of all columns of an Iceberg schema that have one, by id."""
-    found: dict[int, object] = {}
+    defaults: dict[int, object] = {}
     parts: list[object] = [schema]
     while parts:
         part = parts.pop()
@@ -79,9 +79,9 @@ def defaults_of(schema: JsonMapping) -> dict[int, object]:
             parts += part
         elif isinstance(part, Mapping):
             if part.get("write-default") is not None and isinstance(part.get("id"), int):
-                found[part["id"]] = part["write-default"]
+                defaults[part["id"]] = part["write-default"]
             parts += [part.get(key) for key in ("fields", "type", "element", "key", "value")]
-    return found
+    return defaults
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,8 +107,8 @@ class WritableCatalog(ReadOnlyCatalog):
 
     def namespaces_of(self, request: Request) -> list[Namespace] | None:
         """As in `ReadOnlyCatalog`; some requests have the namespaces in their body."""
-        found = _IN_BODIES.get(request.path.rstrip("/")) if request.method == "POST" else None
-        return super().namespaces_of(request) if found is None else found(Fields(_body(request)))
+        namespaces_in_body = _IN_BODIES.get(request.path.rstrip("/")) if request.method == "POST" else None
+        return super().namespaces_of(request) if namespaces_in_body is None else namespaces_in_body(Fields(_body(request)))
 
     def refused(self, request: Request) -> Response | None:
         """Return the answer to a request without permission; None if it has permission."""

@@ -26,10 +26,10 @@ class Misspelled(pa.DataFrameModel):
 
 
 def errors(model, frame):
-    found = model.validate(check_obj=frame).pandera.errors
+    actual = model.validate(check_obj=frame).pandera.errors
     return {
         kind: sorted(str(error["check"]) for reasons in by_reason.values() for error in reasons)
-        for kind, by_reason in found.items()
+        for kind, by_reason in actual.items()
     }
 
 

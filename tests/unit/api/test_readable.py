@@ -44,13 +44,13 @@ def table(tmp_path):
 
 @pytest.mark.parametrize("text", CONDITIONS)
 def test_every_way_to_read_takes_what_delete_takes(table, text):
-    wanted = CONDITIONS[text]
-    if wanted is None:
+    expected = CONDITIONS[text]
+    if expected is None:
         for read in (lambda: table.to_arrow(text), lambda: table.to_batches(text).read_all(), lambda: table.delete(text)):
             with pytest.raises(InvalidRequest, match=r"a cannot|s1"):
                 read()
         return
-    rows, files = wanted
+    rows, files = expected
     assert set(table.to_arrow(text)["a"].to_pylist()) == rows
     assert table.to_arrow(text, columns=["s"]).column_names == ["s"]
     assert set(table.to_arrow(text, columns=["s"])["s"].to_pylist()) == {f"s{n}" for n in rows}
@@ -64,8 +64,8 @@ def test_every_way_to_read_takes_what_delete_takes(table, text):
 
 
 def test_a_predicate_is_a_filter_still(table):
-    found = table.to_arrow(Comparison(">", Column(("a",)), Literal(6, PrimitiveType("long"))))
-    assert found["a"].to_pylist() == [7, 8]
+    actual = table.to_arrow(Comparison(">", Column(("a",)), Literal(6, PrimitiveType("long"))))
+    assert actual["a"].to_pylist() == [7, 8]
 
 
 def test_a_lazy_frame_filters_beyond_the_filter_it_was_made_with(table):
@@ -75,8 +75,8 @@ def test_a_lazy_frame_filters_beyond_the_filter_it_was_made_with(table):
 
 
 def test_the_command_line_takes_it_too(table):
-    found = run_json("files", table.url, "--filter", "p + 1 > 3 AND a > 6")
-    assert len(found["files"] if isinstance(found, dict) else found) == 1
+    actual = run_json("files", table.url, "--filter", "p + 1 > 3 AND a > 6")
+    assert len(actual["files"] if isinstance(actual, dict) else actual) == 1
 
 
 @pytest.mark.parametrize(

@@ -159,10 +159,10 @@ def test_replace_where_on_data_columns_is_told_by_the_feed(tmp_path, vectors):
     options = WriteOptions("overwrite", replace_where="id = 2 or id = 3", merge_schema=True)
     version = table.write(more, options)
     assert ids(table) == [1, 2]
-    told = table.changes(version).select(["id", "more", "_change_type"]).to_pylist()
-    assert sorted(tuple(row.values()) for row in told if row["more"]) == [(2, "x", "insert")]
-    assert sorted(row["id"] for row in told if row["_change_type"] == "delete") == [2, 3]
-    assert len(told) == 3
+    changes = table.changes(version).select(["id", "more", "_change_type"]).to_pylist()
+    assert sorted(tuple(row.values()) for row in changes if row["more"]) == [(2, "x", "insert")]
+    assert sorted(row["id"] for row in changes if row["_change_type"] == "delete") == [2, 3]
+    assert len(changes) == 3
     (metrics,) = [entry["operationMetrics"] for entry in table.history(1)]
     names = ("numDeletedRows", "numCopiedRows", "numRemovedFiles", "numAddedChangeFiles")
     expected = ["2", "0", "0", "0"] if vectors == "true" else ["2", "1", "1", "1"]
@@ -184,8 +184,8 @@ def test_replace_where_on_partitions_may_leave_the_data_as_it_was(table, where):
     table.append(rows(2, month=2))
     version = table.write(rows(2, month=2), WriteOptions("overwrite", replace_where=where, data_change=False))
     log = Path(table.url.removeprefix("file://"), "_delta_log", f"{version:020d}.json").read_text().splitlines()
-    files = [one for line in log for name, one in json.loads(line).items() if name in ("add", "remove")]
-    assert [one["dataChange"] for one in files] == [False, False]
+    files = [item for line in log for name, item in json.loads(line).items() if name in ("add", "remove")]
+    assert [item["dataChange"] for item in files] == [False, False]
     assert ids(table) == [1, 2]
 
 
@@ -264,8 +264,8 @@ def test_a_further_column_needs_merge_schema_and_is_null_in_older_rows(table):
     with pytest.raises(SchemaMismatch, match=r"price.*mergeSchema"):
         table.append(wider)
     table.append(wider, merge_schema=True)
-    found = {row["id"]: row["price"] for row in table.to_arrow().to_pylist()}
-    assert found == {1: None, 2: Decimal("1.50")}
+    actual = {row["id"]: row["price"] for row in table.to_arrow().to_pylist()}
+    assert actual == {1: None, 2: Decimal("1.50")}
     assert "price" not in table.to_arrow(version=1).column_names
 
 
@@ -407,8 +407,8 @@ def test_check_finds_what_is_wrong(table, tmp_path):
     first, second = (tmp_path / "t" / path for path in table.files()["path"].to_pylist())
     first.unlink()
     second.write_bytes(second.read_bytes() + b"x")
-    found = sorted(violation.code for violation in table.check())
-    assert found == ["file", "file"]
+    actual = sorted(violation.code for violation in table.check())
+    assert actual == ["file", "file"]
     (tmp_path / "t" / "_delta_log" / f"{1:020d}.json").unlink()
     assert any(violation.code in ("log-gap", "snapshot") for violation in Table(table.url).check())
 
@@ -423,10 +423,10 @@ def test_check_finds_a_wrong_checksum(table, tmp_path):
 
 def test_detail_describes_the_table(table):
     table.append(rows(1, 2))
-    found = table.detail()
-    assert found["numFiles"] == 1 and found["partitionColumns"] == ["month"]
-    assert (found["minReaderVersion"], found["minWriterVersion"]) == (1, 2)
-    assert found["sizeInBytes"] == table.files()["size"][0].as_py()
+    actual = table.detail()
+    assert actual["numFiles"] == 1 and actual["partitionColumns"] == ["month"]
+    assert (actual["minReaderVersion"], actual["minWriterVersion"]) == (1, 2)
+    assert actual["sizeInBytes"] == table.files()["size"][0].as_py()
 
 
 def test_the_log_is_cleaned_behind_the_newest_expired_checkpoint(tmp_path):
@@ -491,21 +491,21 @@ def restored_from_a_copy(root, version):
 @pytest.mark.damages_tables
 class TestATableRestoredFromACopy:
     def test_a_new_handle_goes_on_with_what_is_there_and_warns_once(self, table, tmp_path, caplog):
-        kept = another_handle(table)
+        remaining = another_handle(table)
         for number in range(3):
             table.append(rows(number))
-        old = another_handle(kept)
+        old = another_handle(remaining)
         assert old.version() == 3
         restored_from_a_copy(tmp_path / "t", 1)
         with caplog.at_level(logging.WARNING):
-            new, another = another_handle(kept), another_handle(kept)
+            new, another = another_handle(remaining), another_handle(remaining)
             assert new.version() == 1
         assert [record.levelname for record in caplog.records] == ["WARNING"]
         assert "the log has lost versions" in caplog.text and "goes on with version 1" in caplog.text
         caplog.clear()
         new.append(rows(7))
         assert new.to_arrow()["id"].to_pylist() == [0, 7]
-        assert another_handle(kept).version() == another_handle(new).version() == 2
+        assert another_handle(remaining).version() == another_handle(new).version() == 2
         assert not caplog.records
         assert another.version() == 2
         for handle in (old, table):
@@ -514,31 +514,31 @@ class TestATableRestoredFromACopy:
                     handle.to_arrow()
                 with pytest.raises(LostVersions):
                     handle.append(rows(8))
-        assert another_handle(kept).version() == 2
+        assert another_handle(remaining).version() == 2
 
     def test_old_handles_do_not_go_on_once_the_log_is_longer_than_it_was(self, table, tmp_path):
-        kept = another_handle(table)
+        remaining = another_handle(table)
         table.append(rows(0))
-        old = another_handle(kept)
+        old = another_handle(remaining)
         assert old.version() == 1
         restored_from_a_copy(tmp_path / "t", 0)
-        new = another_handle(kept)
+        new = another_handle(remaining)
         for number in range(1, 4):
             new.append(rows(number))
         with pytest.raises(LostVersions, match="another transaction"):
             old.version()
-        assert another_handle(kept).version() == 3
+        assert another_handle(remaining).version() == 3
 
     def test_a_handle_that_made_a_commit_has_read_the_table(self, table, tmp_path):
-        kept = another_handle(table)
-        old = another_handle(kept)
+        remaining = another_handle(table)
+        old = another_handle(remaining)
         old.append(rows(0))
         restored_from_a_copy(tmp_path / "t", 0)
         with pytest.raises(LostVersions):
             old.version()
 
     def test_handles_share_what_was_read(self, table, monkeypatch):
-        kept = another_handle(table)
-        another_handle(kept).append(rows(0))
+        remaining = another_handle(table)
+        another_handle(remaining).append(rows(0))
         monkeypatch.setattr(Snapshot, "at", lambda *_: pytest.fail("the log was read from the start"))
-        assert another_handle(kept).version() == 1
+        assert another_handle(remaining).version() == 1

@@ -36,7 +36,7 @@ def test_what_was_used_least_recently_goes_first():
     assert cache.report()[0].bytes == 100, "the newest stays"
     cache.set_limit(0)
     keep(cache, "next", b"y")
-    assert [one.entries for one in cache.report()] == [1]
+    assert [item.entries for item in cache.report()] == [1]
 
 
 def test_what_grows_is_weighed_as_it_is_now():
@@ -55,18 +55,18 @@ def test_what_cannot_be_made_is_not_kept_and_threads_get_one_value():
     cache = _Cache()
     with pytest.raises(ZeroDivisionError):
         cache.keep(("texts", "a"), lambda: 1 // 0, len, False)
-    barrier, found = Barrier(4), []
+    barrier, actual = Barrier(4), []
 
     def make() -> list[int]:
         barrier.wait(120)
         return []
 
-    threads = [Thread(target=lambda: found.append(cache.keep(("lists", "a"), make, len, False))) for _ in range(4)]
+    threads = [Thread(target=lambda: actual.append(cache.keep(("lists", "a"), make, len, False))) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len({id(one) for one in found}) == 1
+    assert len({id(item) for item in actual}) == 1
 
 
 def test_the_limit_of_the_process(tmp_path):

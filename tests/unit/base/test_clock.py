@@ -8,8 +8,8 @@ from tahoe.base.clock import SYSTEM_CLOCK, SeededClock
 
 
 def test_a_seed_gives_the_same_names_and_numbers_and_another_seed_others() -> None:
-    one, again, other = SeededClock(3), SeededClock(3), SeededClock(4)
-    drawn = [(clock.uuid(), clock.random(), clock.now_ms()) for clock in (one, again, other)]
+    first, again, other = SeededClock(3), SeededClock(3), SeededClock(4)
+    drawn = [(clock.uuid(), clock.random(), clock.now_ms()) for clock in (first, again, other)]
     assert drawn[0] == drawn[1] != drawn[2]
     assert uuid.UUID(drawn[0][0]).version == 4 and 0 <= drawn[0][1] < 1
 

@@ -45,9 +45,9 @@ def test_a_table_that_is_wider_than_the_window_scrolls_with_the_keyboard_and_has
 
 
 def test_listings_are_lists_of_dictionaries_or_dataclasses() -> None:
-    found = Listing([Finding("a", 1), Finding("b", None)])
-    assert found == [Finding("a", 1), Finding("b", None)]
-    html = found._repr_html_()
+    actual = Listing([Finding("a", 1), Finding("b", None)])
+    assert actual == [Finding("a", 1), Finding("b", None)]
+    html = actual._repr_html_()
     assert "nothing" not in html
     assert "count" in html
     assert "Empty" in Listing()._repr_html_()

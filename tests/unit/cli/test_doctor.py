@@ -48,10 +48,10 @@ def test_a_table_is_opened_and_nothing_is_written(tmp_path: Path) -> None:
 
 def test_a_table_that_cannot_be_opened_is_a_problem_without_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_SECRET_TOKEN", "canary-7d2f")
-    code, found = findings(tmp_path / "canary-7d2f")
+    code, actual = findings(tmp_path / "canary-7d2f")
     assert code == 1
-    assert found["table"]["state"] == "problem"
-    assert "canary-7d2f" not in json.dumps(found)
+    assert actual["table"]["state"] == "problem"
+    assert "canary-7d2f" not in json.dumps(actual)
 
 
 def test_the_page_for_people_has_a_line_for_each_subject() -> None:
@@ -61,18 +61,18 @@ def test_the_page_for_people_has_a_line_for_each_subject() -> None:
 
 def test_a_path_has_a_line_for_each_subject_and_reasons_for_those_that_were_not_examined(tmp_path: Path) -> None:
     Table.create(tmp_path / "t", pa.schema([("id", pa.int64())]))
-    found = findings(tmp_path / "t")[1]
-    assert set(found) >= {*SUBJECTS, *OF_A_TABLE}
-    unknown = [finding for finding in found.values() if finding["state"] == "not examined"]
+    actual = findings(tmp_path / "t")[1]
+    assert set(actual) >= {*SUBJECTS, *OF_A_TABLE}
+    unknown = [finding for finding in actual.values() if finding["state"] == "not examined"]
     assert len(unknown) == 2
     assert all(finding["sentence"] and finding["remedy"] for finding in unknown)
     assert findings(tmp_path / "t", "--write")[1]["conditional writes"]["state"] == "ok"
 
 
 def test_what_depends_on_a_table_that_cannot_be_read_is_not_examined(tmp_path: Path) -> None:
-    found = findings(tmp_path / "nothing", "--write")[1]
-    assert found["table"]["state"] == "problem"
-    assert {found[subject]["state"] for subject in ("conditional writes", "clock", "catalogs")} == {"not examined"}
+    actual = findings(tmp_path / "nothing", "--write")[1]
+    assert actual["table"]["state"] == "problem"
+    assert {actual[subject]["state"] for subject in ("conditional writes", "clock", "catalogs")} == {"not examined"}
     assert list(tmp_path.iterdir()) == []
 
 
@@ -82,8 +82,8 @@ def test_write_without_a_table_is_reported() -> None:
 
 def test_spark_is_not_examined_without_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tahoe.cli.examination.machine.installed", lambda package: None)
-    found = findings()[1]
-    assert {found[subject]["state"] for subject in ("Java", "workers", "JARs", "private members")} == {"not examined"}
+    actual = findings()[1]
+    assert {actual[subject]["state"] for subject in ("Java", "workers", "JARs", "private members")} == {"not examined"}
 
 
 def test_an_object_store_s_findings_are_in_the_bundle_without_its_keys(

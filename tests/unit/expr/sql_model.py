@@ -110,10 +110,10 @@ def answer(predicate: Predicate, row: dict[str, Any]) -> bool | None:
 
 
 def value_of(column: Column, row: dict[str, Any]) -> Any:
-    found: Any = row
+    actual: Any = row
     for name in column.path:
-        found = None if found is None else found[name]
-    return found
+        actual = None if actual is None else actual[name]
+    return actual
 
 
 def schema_of(kinds: list[str], nested: list[str]) -> StructType:
@@ -137,11 +137,11 @@ def values(kind: str) -> st.SearchStrategy[Any]:
 
 @st.composite
 def rows(draw: st.DrawFn, kinds: list[str], nested: list[str], max_size: int) -> list[dict[str, Any]]:
-    one = st.fixed_dictionaries(
+    first = st.fixed_dictionaries(
         {f"c{i}": values(kind) for i, kind in enumerate(kinds)}
         | ({"s": st.none() | st.fixed_dictionaries({f"n{i}": values(kind) for i, kind in enumerate(nested)})} if nested else {})
     )
-    return draw(st.lists(one, max_size=max_size))
+    return draw(st.lists(first, max_size=max_size))
 
 
 def predicates(columns: list[tuple[Column, str]]) -> st.SearchStrategy[Predicate]:
@@ -179,9 +179,9 @@ def random_rows(chance: random.Random, kinds: list[str], nested: list[str], max_
         return None if chance.random() < 0.2 else chance.choice(POOLS[kind][1])
 
     def row() -> dict[str, Any]:
-        found = {f"c{i}": value(kind) for i, kind in enumerate(kinds)}
+        actual = {f"c{i}": value(kind) for i, kind in enumerate(kinds)}
         inner = {f"n{i}": value(kind) for i, kind in enumerate(nested)}
-        return found | ({"s": None if chance.random() < 0.2 else inner} if nested else {})
+        return actual | ({"s": None if chance.random() < 0.2 else inner} if nested else {})
 
     return [row() for _ in range(chance.randint(0, max_size))]
 

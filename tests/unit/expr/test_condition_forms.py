@@ -77,8 +77,8 @@ EXPRESSIONS = [
 
 @pytest.mark.parametrize("expression", EXPRESSIONS, ids=str)
 def test_an_expression_finds_the_rows_that_pyarrow_finds(expression: Any) -> None:
-    found = filter_table(predicate_of(expression, SCHEMA), ROWS)
-    assert found["id 2 > x"].to_pylist() == ROWS.filter(expression)["id 2 > x"].to_pylist()
+    actual = filter_table(predicate_of(expression, SCHEMA), ROWS)
+    assert actual["id 2 > x"].to_pylist() == ROWS.filter(expression)["id 2 > x"].to_pylist()
 
 
 @pytest.mark.parametrize(

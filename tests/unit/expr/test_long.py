@@ -42,8 +42,8 @@ def one_by_one(column: str, op: str, join: str, values: list[str]) -> list[bool 
     parts = [f"({column} {op} {value})" for value in values]
     while len(parts) > 1:
         parts = [f"({f' {join} '.join(parts[at : at + 8])})" for at in range(0, len(parts), 8)]
-    found: list[bool | None] = compute(parse_condition(parts[0], SCHEMA), ROWS).to_pylist()
-    return found
+    actual: list[bool | None] = compute(parse_condition(parts[0], SCHEMA), ROWS).to_pylist()
+    return actual
 
 
 @pytest.mark.parametrize("column", VALUES)
@@ -54,22 +54,22 @@ def test_a_chain_that_becomes_a_list_has_the_answers_of_the_chain(column: str, o
     text = f" {join} ".join(f"{column} {op} {value}" if n % 2 else f"{value} {op} {column}" for n, value in enumerate(values))
     long = parse_condition(text, SCHEMA)
     assert isinstance(long, Call)
-    assert any(isinstance(one, Call) and one.function == "in" for one in walk(long))
-    assert sum(isinstance(one, Call) for one in walk(long)) <= 4, "one list, and a NULL by itself"
-    wanted = one_by_one(column, op, join, values)
-    assert compute(long, ROWS).to_pylist() == wanted
-    assert compute(parse_condition(sql_of_expression(long), SCHEMA), ROWS).to_pylist() == wanted
+    assert any(isinstance(item, Call) and item.function == "in" for item in walk(long))
+    assert sum(isinstance(item, Call) for item in walk(long)) <= 4, "one list, and a NULL by itself"
+    expected = one_by_one(column, op, join, values)
+    assert compute(long, ROWS).to_pylist() == expected
+    assert compute(parse_condition(sql_of_expression(long), SCHEMA), ROWS).to_pylist() == expected
     implied = to_predicate(long)
     if implied is not None:
         met = evaluate(implied, ROWS).to_pylist()
-        assert all(there is True for there, one in zip(met, wanted, strict=True) if one is True)
+        assert all(there is True for there, item in zip(met, expected, strict=True) if item is True)
 
 
 def test_a_chain_on_two_columns_becomes_two_lists_and_other_tests_stay() -> None:
     text = " OR ".join(f"a = {n} OR b = {n}" for n in MANY) + " OR s = 'x' OR a > 100"
-    found = parse_condition(text, SCHEMA)
-    assert isinstance(found, Call)
-    assert [one.function for one in found.arguments if isinstance(one, Call)] == ["in", "in", "=", ">"]
+    actual = parse_condition(text, SCHEMA)
+    assert isinstance(actual, Call)
+    assert [item.function for item in actual.arguments if isinstance(item, Call)] == ["in", "in", "=", ">"]
 
 
 def test_a_list_does_not_pass_by_a_part_that_may_fail() -> None:
@@ -107,8 +107,8 @@ def test_a_case_of_many_branches_takes_its_first_that_is_true(kind: str) -> None
     if "(" in kind:
         kind = "a"
     text = "CASE " + " ".join(f"WHEN a = {n} THEN {kind}" for n in (1, 1, 30)) + " END"
-    wanted = [value if n in (1, 30) else None for n, value in zip(ROWS["a"].to_pylist(), ROWS[kind].to_pylist(), strict=True)]
-    assert compute(parse_expression(text, SCHEMA), ROWS).to_pylist() == wanted
+    expected = [value if n in (1, 30) else None for n, value in zip(ROWS["a"].to_pylist(), ROWS[kind].to_pylist(), strict=True)]
+    assert compute(parse_expression(text, SCHEMA), ROWS).to_pylist() == expected
 
 
 DEEP = {
@@ -135,9 +135,9 @@ def test_a_deep_expression_works_everywhere_or_is_refused_by_its_depth(shape: st
             assert caught.value.code == "TAHOE_EXPRESSION_TOO_DEEP"
             return
         assert depth < MOST_LEVELS
-    found = parse_condition(text, SCHEMA)
-    compute_mask(found, ROWS)
-    to_predicate(found)
-    again = parse_condition(sql_of_expression(found), SCHEMA) if depth < 20 else parse_condition(text, SCHEMA)
-    assert again == found
-    assert hash(again) == hash(found)
+    actual = parse_condition(text, SCHEMA)
+    compute_mask(actual, ROWS)
+    to_predicate(actual)
+    again = parse_condition(sql_of_expression(actual), SCHEMA) if depth < 20 else parse_condition(text, SCHEMA)
+    assert again == actual
+    assert hash(again) == hash(actual)

@@ -78,9 +78,9 @@ def test_in_commit_timestamps_are_stated_where_they_are_on() -> None:
     metadata = replace(METADATA, configuration={"delta.enableInCommitTimestamps": "true"})
     version = log.commit(CommitInfo({"inCommitTimestamp": 55, "txnId": "t"}), features, metadata, info=False)
     written = parse_commit(commit_name(version), log.store.get(commit_name(version)), log.store.url)
-    found = write_checksum_after(log.store, version, log.state(), written)
-    assert found is not None and (found.in_commit_timestamp, found.transaction_id) == (55, "t")
-    assert read_checksum(log.store, version) == found
+    actual = write_checksum_after(log.store, version, log.state(), written)
+    assert actual is not None and (actual.in_commit_timestamp, actual.transaction_id) == (55, "t")
+    assert read_checksum(log.store, version) == actual
 
 
 @pytest.mark.parametrize(
@@ -101,10 +101,10 @@ def test_a_commit_that_does_not_tell_leaves_its_version_without_one(actions: Seq
 def test_one_that_is_there_is_never_overwritten() -> None:
     log = memory_log()
     commit(log, PROTOCOL, METADATA)
-    found = read_checksum(log.store, 0)
-    assert found is not None
-    assert not write_checksum(log.store, 0, replace(found, num_files=9))
-    assert read_checksum(log.store, 0) == found
+    actual = read_checksum(log.store, 0)
+    assert actual is not None
+    assert not write_checksum(log.store, 0, replace(actual, num_files=9))
+    assert read_checksum(log.store, 0) == actual
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"{}", b'{"numMetadata":2,"numProtocol":1}', b"\xff", b"null"])
@@ -129,8 +129,8 @@ def test_one_as_spark_writes_it_is_understood() -> None:
         "histogramOpt": {"sortedBinBoundaries": [0], "fileCounts": [1], "totalBytes": [1]},
         "allFiles": [add("a").to_json_value()],
     }
-    found = parse_checksum(checksum_name(0), json.dumps(text).encode(), "memory://m/t")
-    assert (found.num_files, found.num_deleted_records, found.protocol) == (1, 0, Protocol(1, 2))
+    actual = parse_checksum(checksum_name(0), json.dumps(text).encode(), "memory://m/t")
+    assert (actual.num_files, actual.num_deleted_records, actual.protocol) == (1, 0, Protocol(1, 2))
 
 
 def test_histograms_are_those_of_the_specification() -> None:
@@ -139,8 +139,8 @@ def test_histograms_are_those_of_the_specification() -> None:
     commit(log, remove(add("more", size=8_192)), add("more", size=8_192, deletion_vector=vector("v", 12)))
     value = json.loads(log.store.get(checksum_name(1)))
     sizes = value["fileSizeHistogram"]
-    found = {low: n for low, n in zip(sizes["sortedBinBoundaries"], sizes["fileCounts"], strict=True) if n}
-    assert found == {0: 1, 8_192: 1, 1 << 38: 1}
+    actual = {low: n for low, n in zip(sizes["sortedBinBoundaries"], sizes["fileCounts"], strict=True) if n}
+    assert actual == {0: 1, 8_192: 1, 1 << 38: 1}
     assert value["deletedRecordCountsHistogramOpt"] == {"deletedRecordCounts": [2, 0, 1, 0, 0, 0, 0, 0, 0, 0]}
     assert (value["numDeletedRecordsOpt"], value["numDeletionVectorsOpt"]) == (12, 1)
 
@@ -205,8 +205,8 @@ def test_where_the_live_files_are_at_hand_a_wrong_count_is_not_carried_forward_a
     assert write_checksum_after(log.store, 1, state, written, files) is None
     log.store.delete(checksum_name(0))
     assert write_checksum_after(log.store, 1, state, written) is None
-    found = write_checksum_after(log.store, 1, state, written, files)
-    assert found is not None and found.num_files == 2
+    actual = write_checksum_after(log.store, 1, state, written, files)
+    assert actual is not None and actual.num_files == 2
 
 
 def _parsed_or_told(name: str, data: bytes) -> object:

@@ -27,11 +27,11 @@ def listed(*names: str, modified_ms: int = 1) -> list[tuple[Entry, object]]:
 def log() -> Log:
     """Versions 0 to 4, with V2 checkpoints of versions 1 and 3."""
     log = memory_log()
-    one = add("one")
-    log.begin(one)
+    first = add("one")
+    log.begin(first)
     log.commit(add("two"))
     log.v2("json", sidecars=1)
-    log.commit(remove(one))
+    log.commit(remove(first))
     log.commit(add("three"))
     log.checksum()
     log.commit(add("four"))
@@ -44,9 +44,12 @@ def config(**properties: str) -> TableConfig:
 
 def test_what_comes_before_the_newest_checkpoint_that_has_expired_goes_and_it_stays() -> None:
     names = [commit_name(version) for version in range(5)]
-    kept = [checkpoint_name(2), checkpoint_name(4)]
+    remaining = [checkpoint_name(2), checkpoint_name(4)]
     compaction = f"_delta_log/{0:020d}.{1:020d}.compacted.json"
-    parsed = [*listed(*names[:3], checkpoint_name(1), checksum_name(1), compaction), *listed(*names[3:], *kept, modified_ms=100)]
+    parsed = [
+        *listed(*names[:3], checkpoint_name(1), checksum_name(1), compaction),
+        *listed(*names[3:], *remaining, modified_ms=100),
+    ]
     kept_version, going = expired(parsed, {1, 2, 4}, 50)
     assert kept_version == 2
     assert going[:2] == names[:2], "commits go first, as long as checkpoints are there"
@@ -71,9 +74,9 @@ def test_a_stream_that_lags_is_told_by_its_checkpoint_before_its_commits_go(log:
     record_stream(log.store, "file:/newest/sources/0", 5)
     with pytest.warns(
         TahoeWarning, match="loses its commits before version 4, and the stream with the checkpoint file:/late"
-    ) as told:
+    ) as raised:
         clean_up_log(log.store, config(), LATER)
-    assert len(told) == 1 and len(list(streams_of(log.store))) == 2
+    assert len(raised) == 1 and len(list(streams_of(log.store))) == 2
     assert live_paths(log) == log.expected()
 
 

@@ -109,12 +109,12 @@ def test_a_damaged_file_gives_the_right_state_or_a_precise_error(kind: str, dama
     else:
         log.store.put(name, damaged)
     try:
-        found = _outcome(log)
+        actual = _outcome(log)
     except TahoeError as error:
         assert kind not in NOT_NEEDED or (kind == "the first commit" and damage == "deleted"), "the log is whole without it"
         _assert_precise(error, log)
     else:
-        assert found == truth
+        assert actual == truth
 
 
 def _assert_precise(error: TahoeError, log: Log) -> None:
@@ -135,12 +135,12 @@ def test_a_damaged_checkpoint_without_the_commits_before_it_is_an_error_that_nam
         log.store.delete(commit_name(version))
     log.store.put(name, DAMAGES[damage](log.store.get(name)) or b"")
     try:
-        found = _outcome(log)
+        actual = _outcome(log)
     except CorruptTable as error:
         _assert_precise(error, log)
         assert (error.facts["file"], error.facts["version"]) == (name, 10)  # noqa: PT017 - either outcome may be right
     else:
-        assert found == truth
+        assert actual == truth
 
 
 def test_a_damaged_checkpoint_falls_back_to_an_older_one_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
@@ -259,8 +259,8 @@ def test_a_checkpoint_that_a_writer_made_without_protocol_is_refused_even_where_
 def test_a_log_without_protocol_or_metadata_is_refused(missing: str) -> None:
     log = memory_log()
     log.begin()
-    kept = [line for line in log.store.get(commit_name(0)).splitlines(keepends=True) if f'"{missing}"'.encode() not in line]
-    log.store.put(commit_name(0), b"".join(kept))
+    remaining = [line for line in log.store.get(commit_name(0)).splitlines(keepends=True) if f'"{missing}"'.encode() not in line]
+    log.store.put(commit_name(0), b"".join(remaining))
     with pytest.raises(CorruptTable, match=missing) as caught:
         log.state()
     assert caught.value.code == "DELTA_STATE_RECOVER_ERROR"
@@ -462,13 +462,13 @@ def test_the_commit_that_wrote_a_vector_without_its_tail_is_told_by_the_checksum
 
 
 def test_a_transaction_that_expired_with_a_checkpoint_may_be_missing_from_the_log() -> None:
-    kept = replace(METADATA, configuration={"delta.setTransactionRetentionDuration": "interval 1 minutes"})
+    remaining = replace(METADATA, configuration={"delta.setTransactionRetentionDuration": "interval 1 minutes"})
     log = memory_log()
     old = SetTransaction("old", 3, last_updated=1_000)
-    log.commit(PROTOCOL, kept, add("a"), old)
+    log.commit(PROTOCOL, remaining, add("a"), old)
     log.checksum()
     assert log.state().transactions == {"old": old}
-    log.classic([PROTOCOL, kept, add("a")])
+    log.classic([PROTOCOL, remaining, add("a")])
     assert log.state().transactions == {}
     log.checksum(setTransactions=[SetTransaction("new", 1, last_updated=1 << 60).to_json_value()])
     with pytest.raises(CorruptTable, match="new"):

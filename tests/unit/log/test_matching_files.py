@@ -97,10 +97,10 @@ def test_pushing_a_predicate_down_changes_nothing(kind: str, seed: int, monkeypa
     for _ in range(14):
         predicate = _predicate(chance)
         expected = files.filter(keep(predicate, files, SCHEMA, ("part",)))
-        found = LogReader(log.store, segment_for(log.store)).scan(predicate, SCHEMA, ("part",))
-        assert _paths(found) == _paths(expected), str(predicate)
+        actual = LogReader(log.store, segment_for(log.store)).scan(predicate, SCHEMA, ("part",))
+        assert _paths(actual) == _paths(expected), str(predicate)
         if kind != "struct statistics":
-            assert sorted(add_files(found), key=repr) == sorted(add_files(expected), key=repr)
+            assert sorted(add_files(actual), key=repr) == sorted(add_files(expected), key=repr)
         assert _paths(LogReader(log.store, segment).scan(predicate, SCHEMA, ("part",), files=files)) == _paths(expected)
 
 
@@ -118,8 +118,8 @@ def test_row_groups_that_cannot_match_are_not_read(monkeypatch: pytest.MonkeyPat
     read: set[int] = set()
     batches = RowGroup.batches
     monkeypatch.setattr(RowGroup, "batches", lambda self, *rest: (read.add(self.index), batches(self, *rest))[1])
-    found = reader.scan(Comparison("=", ID, Literal(555, LONG)), SCHEMA, ("part",))
-    assert _paths(found) == ["f55"]
+    actual = reader.scan(Comparison("=", ID, Literal(555, LONG)), SCHEMA, ("part",))
+    assert _paths(actual) == ["f55"]
     assert len(read) == 1
 
 

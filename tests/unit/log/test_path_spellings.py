@@ -33,9 +33,9 @@ def paths(log: Log) -> list[str]:
     everything: Predicate = Comparison(">=", Column(("id",)), Literal(0, PrimitiveType("long")))
     snapshot = Snapshot.at(log.store)
     filtered = LogReader(log.store, segment_for(log.store)).scan(everything, snapshot.schema, snapshot.partition_columns)
-    found = live_paths(log)
-    assert sorted(filtered["path"].to_pylist()) == found
-    return found
+    actual = live_paths(log)
+    assert sorted(filtered["path"].to_pylist()) == actual
+    return actual
 
 
 def forget_commits(log: Log, last: int) -> None:

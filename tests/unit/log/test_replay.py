@@ -55,8 +55,8 @@ def test_every_kind_of_checkpoint_gives_what_the_commits_give(kind: str) -> None
     assert _tombstones(log) == [("a", None), ("b", None)]
     state = log.state()
     assert (state.protocol, state.metadata) == (PROTOCOL, METADATA)
-    assert {app: found.version for app, found in state.transactions.items()} == {"app": 2, "other": 7}
-    assert {name: found.configuration for name, found in state.domains.items()} == {"mine": "two"}
+    assert {app: actual.version for app, actual in state.transactions.items()} == {"app": 2, "other": 7}
+    assert {name: actual.configuration for name, actual in state.domains.items()} == {"mine": "two"}
     assert state.transaction_id == "txn-2"
 
 
@@ -81,10 +81,10 @@ def test_the_newest_word_on_a_file_wins() -> None:
 def test_a_file_with_another_deletion_vector_is_another_file() -> None:
     log = memory_log()
     log.begin(add("a"))
-    one, two = add("a", deletion_vector=vector("x")), add("a", deletion_vector=vector("x", offset=9))
-    log.commit(remove(add("a")), one)
+    first, two = add("a", deletion_vector=vector("x")), add("a", deletion_vector=vector("x", offset=9))
+    log.commit(remove(add("a")), first)
     log.classic()
-    log.commit(remove(one), two)
+    log.commit(remove(first), two)
     assert log.live() == [two]
     assert _tombstones(log) == [("a", "ux@1"), ("a", None)]
 

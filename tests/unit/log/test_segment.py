@@ -265,5 +265,5 @@ def test_checkpoints_of_a_listing_are_found_by_version() -> None:
     log.classic()
     log.v2("json")
     log.multi_part(2)
-    found = checkpoints_in(log.store.list_from("_delta_log"))
-    assert {version: sorted(c.kind for c in each) for version, each in found.items()} == {1: ["classic", "multi-part", "uuid"]}
+    actual = checkpoints_in(log.store.list_from("_delta_log"))
+    assert {version: sorted(c.kind for c in each) for version, each in actual.items()} == {1: ["classic", "multi-part", "uuid"]}

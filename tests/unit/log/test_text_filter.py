@@ -111,15 +111,15 @@ def test_what_the_text_refutes_the_values_refute_too(seed: int) -> None:
             predicate = chance.predicate()
             if chance.random() < 0.3:
                 predicate = chance.choice([And, Or])((predicate, chance.predicate()))
-            found = text_filter(stats_predicate(predicate, SCHEMA, ()), SCHEMA)
-            if found is None:
+            actual = text_filter(stats_predicate(predicate, SCHEMA, ()), SCHEMA)
+            if actual is None:
                 continue
-            kept = keep(predicate, pa.table({"stats": texts, "tags": TAGGED}), SCHEMA, ()).to_pylist()
-            by_text = found.refuted(texts).to_pylist()
-            wrong = [texts[i].as_py() for i in range(len(texts)) if kept[i] and by_text[i]]
+            selected = keep(predicate, pa.table({"stats": texts, "tags": TAGGED}), SCHEMA, ()).to_pylist()
+            by_text = actual.refuted(texts).to_pylist()
+            wrong = [texts[i].as_py() for i in range(len(texts)) if selected[i] and by_text[i]]
             assert not wrong, (str(predicate), wrong[:3])
             refuted += sum(bool(each) for each in by_text)
-            refutable += kept.count(False)
+            refutable += selected.count(False)
     assert refuted > 0.8 * refutable, "it must be worth its while"
 
 
@@ -137,11 +137,11 @@ def test_a_predicate_that_bounds_do_not_decide_has_no_filter() -> None:
 
 def test_a_long_text_is_compared_by_its_beginning_alone() -> None:
     bound = "x" * 500
-    found = text_filter(stats_predicate(Comparison("=", Column(("s",)), Literal(bound, TYPES["s"])), SCHEMA, ()), SCHEMA)
-    assert found is not None
+    actual = text_filter(stats_predicate(Comparison("=", Column(("s",)), Literal(bound, TYPES["s"])), SCHEMA, ()), SCHEMA)
+    assert actual is not None
     texts = [
         f'{{"minValues":{{"s":"{low}"}},"maxValues":{{"s":"{high}"}}}}' for low, high in (("y", "z"), ("a", "b"), ("a", "xy"))
     ]
-    assert found.refuted(pa.array(texts)).to_pylist() == [True, True, False]
+    assert actual.refuted(pa.array(texts)).to_pylist() == [True, True, False]
     long = [f'{{"minValues":{{"s":"{"x" * 100}y"}},"maxValues":{{"s":"z"}}}}']
-    assert found.refuted(pa.array(long)).to_pylist() == [False]
+    assert actual.refuted(pa.array(long)).to_pylist() == [False]

@@ -192,8 +192,8 @@ def test_who_sits_at_a_terminal_sees_a_long_call_and_nothing_is_left_of_it(tmp_p
 def test_a_pipe_sees_nothing_though_a_call_lasts(table, monkeypatch, capsys):
     monkeypatch.setattr("tahoe.base.progress.PATIENCE_MS", 0)
     table.delete("id = 4")
-    told = capsys.readouterr()
-    assert (told.out, told.err) == ("", "")
+    output = capsys.readouterr()
+    assert (output.out, output.err) == ("", "")
     assert json.dumps(table.to_arrow().num_rows) == "8"
 
 

@@ -41,13 +41,13 @@ def test_a_damaged_checkpoint_checksum_and_hint_are_told_and_made_anew(memory_ur
     (checkpoint,) = checkpoints(table, 4)
     for name in (checkpoint, checksum_name(4), LAST_CHECKPOINT):
         damage(table, name)
-    told = Table(memory_url).repair_log(dry_run=True)
-    assert (told.version, told.dry_run, len(told.findings)) == (4, True, 3)
-    assert all(any(name in finding for finding in told.findings) for name in (checkpoint, checksum_name(4), LAST_CHECKPOINT))
-    assert told.deleted == ((checkpoint,) if policy == "v2" else ()) and "would be rewritten" in str(told)
+    reported = Table(memory_url).repair_log(dry_run=True)
+    assert (reported.version, reported.dry_run, len(reported.findings)) == (4, True, 3)
+    assert all(any(name in finding for finding in reported.findings) for name in (checkpoint, checksum_name(4), LAST_CHECKPOINT))
+    assert reported.deleted == ((checkpoint,) if policy == "v2" else ()) and "would be rewritten" in str(reported)
     assert len(Table(memory_url).repair_log(dry_run=True).findings) == 3, "a dry run does nothing"
     done = Table(memory_url).repair_log()
-    assert (done.findings, done.deleted, "were rewritten" in str(done)) == (told.findings, told.deleted, True)
+    assert (done.findings, done.deleted, "were rewritten" in str(done)) == (reported.findings, reported.deleted, True)
     assert Table(memory_url).repair_log(dry_run=True).findings == ()
     assert Table(memory_url).check() == [] and Table(memory_url).to_arrow().num_rows == 12
     hint = read_last_checkpoint(table.store)

@@ -54,9 +54,9 @@ def _changed(path: tuple[str, ...], name: str | None, value: Any = None) -> dict
     """The whole action, with one member under another name, or of another value, or gone."""
     whole = copy.deepcopy({path[0]: WHOLE[path[0]]})
     parent = _parent(whole, path)
-    found = parent.pop(path[-1])
+    actual = parent.pop(path[-1])
     if name is not None:
-        parent[name] = found if value is None else value
+        parent[name] = actual if value is None else value
     return whole
 
 

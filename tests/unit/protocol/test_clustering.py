@@ -72,10 +72,10 @@ def test_names_are_quoted_where_they_need_it() -> None:
 def test_a_file_says_with_which_others_and_by_what_it_was_clustered() -> None:
     add = AddFile("f", {}, 1, 0, False, tags={"other": "kept"})
     cube = Cube("id", ("a", "s.b"), "kd")
-    (found,) = with_cube([add], cube)
-    assert found.clustering_provider == "liquid"
-    assert found.tags == {"other": "kept", "ZCUBE_ID": "id", "ZCUBE_ZORDER_BY": '["a","s.b"]', "ZCUBE_ZORDER_CURVE": "kd"}
-    assert cube_of(found) == cube
+    (actual,) = with_cube([add], cube)
+    assert actual.clustering_provider == "liquid"
+    assert actual.tags == {"other": "kept", "ZCUBE_ID": "id", "ZCUBE_ZORDER_BY": '["a","s.b"]', "ZCUBE_ZORDER_CURVE": "kd"}
+    assert cube_of(actual) == cube
     assert cube_of(add) is None
 
 

@@ -85,9 +85,9 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_metadata_that_contradicts_itself_is_refused(case: str) -> None:
-    given, says = WRONG[case]
+    values, says = WRONG[case]
     with pytest.raises(TahoeError) as caught:
-        config(**given).ensure_readable()
+        config(**values).ensure_readable()
     assert says in caught.value.message
     assert "memory://m/t" in caught.value.message
 

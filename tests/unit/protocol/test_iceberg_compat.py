@@ -28,13 +28,13 @@ ID, DAY = column("id", PrimitiveType("long"), 1), column("day", PrimitiveType("d
 
 
 def config(*columns: StructField, by=(), features=FEATURES, **changed: str | None) -> TableConfig:
-    wanted = {
+    expected = {
         FORMATS: "iceberg",
         COMPAT: "true",
         MODE: "name",
         **changed,
     }
-    configuration = {key: value for key, value in wanted.items() if value is not None}
+    configuration = {key: value for key, value in expected.items() if value is not None}
     metadata = Metadata("id", StructType(columns or (ID, DAY)).to_json(), tuple(by), configuration)
     return TableConfig(Protocol(3, 7, features & {"columnMapping", "deletionVectors"}, features), metadata, "file:///t")
 
@@ -63,8 +63,8 @@ def test_a_table_without_compat_is_left_alone():
 
 
 def test_uniform_needs_compat():
-    found = config(**{COMPAT: None})
-    assert refused(found) == "DELTA_UNIVERSAL_FORMAT_VIOLATION"
+    actual = config(**{COMPAT: None})
+    assert refused(actual) == "DELTA_UNIVERSAL_FORMAT_VIOLATION"
     assert refused(config(**{COMPAT: "false"}), config()) == "DELTA_UNIVERSAL_FORMAT_VIOLATION"
 
 
@@ -120,8 +120,8 @@ def test_v3_is_never_disabled():
 
 
 def test_v2_allows_vectors_where_they_are_shown_as_position_deletes():
-    found = config(**{"delta.enableDeletionVectors": "true"}, **POSITION)
-    check_iceberg_compat(found, found, [add(deletion_vector=VECTOR)])
+    actual = config(**{"delta.enableDeletionVectors": "true"}, **POSITION)
+    check_iceberg_compat(actual, actual, [add(deletion_vector=VECTOR)])
 
 
 def test_two_compat_versions_exclude_each_other():
@@ -171,8 +171,8 @@ def test_types_that_iceberg_lacks_are_refused_at_any_depth(data_type):
 def test_lists_and_maps_need_ids_for_their_parts():
     bare = column("list", ArrayType(PrimitiveType("long")), 3)
     assert refused(config(ID, bare)) == f"{VIOLATION}.WRONG_REQUIRED_TABLE_PROPERTY"
-    given = column("list", ArrayType(PrimitiveType("long")), 3, **{"delta.columnMapping.nested.ids": {"col-3.element": 4}})
-    check_iceberg_compat(config(ID, given), None, [])
+    values = column("list", ArrayType(PrimitiveType("long")), 3, **{"delta.columnMapping.nested.ids": {"col-3.element": 4}})
+    check_iceberg_compat(config(ID, values), None, [])
 
 
 @pytest.mark.parametrize(
@@ -190,11 +190,11 @@ def test_lists_and_maps_need_ids_for_their_parts():
 )
 def test_only_iceberg_s_own_widenings_are_allowed(before, after, allowed):
     changes = {"delta.typeChanges": [{"fromType": before, "toType": after}]}
-    found = config(column("x", PrimitiveType("long"), 1, **changes))
+    actual = config(column("x", PrimitiveType("long"), 1, **changes))
     if allowed:
-        check_iceberg_compat(found, None, [])
+        check_iceberg_compat(actual, None, [])
     else:
-        assert refused(found) == f"{VIOLATION}.UNSUPPORTED_TYPE_WIDENING"
+        assert refused(actual) == f"{VIOLATION}.UNSUPPORTED_TYPE_WIDENING"
 
 
 def test_a_partitioned_table_may_not_be_partitioned_by_other_columns():

@@ -40,9 +40,9 @@ def table(tmp_path) -> Table:
 
 def tracked(table: Table, **options) -> dict[int, tuple[int, int]]:
     """id → (row id, row commit version), by a reader that starts from storage."""
-    found = Table(table.url).to_arrow(row_ids=True, **options)
-    assert found.column_names == ["id", "_row_id", "_row_commit_version"]
-    ids, *values = (column.to_pylist() for column in found.columns)
+    actual = Table(table.url).to_arrow(row_ids=True, **options)
+    assert actual.column_names == ["id", "_row_id", "_row_commit_version"]
+    ids, *values = (column.to_pylist() for column in actual.columns)
     assert len(set(values[0])) == len(ids)
     return dict(zip(ids, zip(*values, strict=True), strict=True))
 
@@ -245,8 +245,8 @@ def test_check_finds_ids_given_twice_and_a_mark_that_lags(table):
             for name, action in (("add", bad), ("domainMetadata", DomainMetadata(DOMAIN, '{"rowIdHighWaterMark":0}')))
         ).encode(),
     )
-    found = [violation for violation in table.check() if violation.code == "row-ids"]
-    assert "in common" in found[0].message and "high-water mark says 0" in found[1].message
+    actual = [violation for violation in table.check() if violation.code == "row-ids"]
+    assert "in common" in actual[0].message and "high-water mark says 0" in actual[1].message
 
 
 def test_two_writers_of_the_same_rows_still_conflict_where_rows_are_tracked(tmp_path):

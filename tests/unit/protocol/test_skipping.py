@@ -219,8 +219,8 @@ def test_greatest_floats_are_not_used_of_files_without_the_tag(condition: str, e
 
 
 def test_tags_count_file_by_file() -> None:
-    one, other = files_of(bounds("x", 1.0, 1.0)), files_of(bounds("x", 1.0, 1.0), counts_nan=False)
-    both = pa.concat_tables([other, one, other])
+    first, other = files_of(bounds("x", 1.0, 1.0)), files_of(bounds("x", 1.0, 1.0), counts_nan=False)
+    both = pa.concat_tables([other, first, other])
     predicate = row_condition("x > 5", SCHEMA).predicate
     assert keep(predicate, both, SCHEMA, PARTITIONED).to_pylist() == [True, False, True]
     assert keep(predicate, both.drop_columns(["tags"]), SCHEMA, PARTITIONED).to_pylist() == [True, True, True]
@@ -257,10 +257,10 @@ def test_nested_columns_have_nested_statistics() -> None:
 
 
 def test_decimals_are_compared_exactly() -> None:
-    found = bounds("dec", 12345678.10, 12345678.11)
-    assert kept("dec = 12345678.105", found) == [False]
-    assert kept("dec > 12345678.10", found) == [True]
-    assert kept("dec > 12345678.11", found) == [False]
+    actual = bounds("dec", 12345678.10, 12345678.11)
+    assert kept("dec = 12345678.105", actual) == [False]
+    assert kept("dec > 12345678.10", actual) == [True]
+    assert kept("dec > 12345678.11", actual) == [False]
 
 
 def test_partition_values_decide_exactly() -> None:

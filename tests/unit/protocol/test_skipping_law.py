@@ -68,10 +68,10 @@ def test_a_file_that_is_left_out_has_no_row_that_matches(data: st.DataObject) ->
     parsed = log.append_column("stats_parsed", parse_statistics(log["stats"], stats_arrow_type(schema)))
     for predicate in data.draw(st.lists(sql_model.predicates(sql_model.columns_of(kinds, nested)), min_size=4, max_size=8)):
         matches = [any(sql_model.answer(predicate, row) is True for row in rows) for rows in files] * 2
-        kept = keep(predicate, log, schema, []).to_pylist()
-        wrong = [texts[i] for i in range(len(texts)) if matches[i] and not kept[i]]
+        selected = keep(predicate, log, schema, []).to_pylist()
+        wrong = [texts[i] for i in range(len(texts)) if matches[i] and not selected[i]]
         assert not wrong, (str(predicate), wrong)
-        assert keep(predicate, parsed, schema, []).to_pylist() == kept
+        assert keep(predicate, parsed, schema, []).to_pylist() == selected
 
 
 @settings(max_examples=examples(40))
@@ -101,8 +101,8 @@ def test_a_predicate_over_partitions_and_data_leaves_out_no_matching_row(data: s
     partitions = [{"c0": serialize(rows[0]["c0"], schema.field("c0").data_type) if rows else None} for rows in files]
     log = files_table([from_rows(table_of(rows, schema), schema, ["c0"]) for rows in files], partitions)
     for predicate in data.draw(st.lists(sql_model.predicates(sql_model.columns_of(kinds, [])), min_size=2, max_size=5)):
-        kept = keep(predicate, log, schema, ["c0"]).to_pylist()
-        for rows, is_kept in zip(files, kept, strict=True):
+        selected = keep(predicate, log, schema, ["c0"]).to_pylist()
+        for rows, is_kept in zip(files, selected, strict=True):
             assert is_kept or not any(sql_model.answer(predicate, row) is True for row in rows), str(predicate)
 
 
@@ -121,12 +121,12 @@ def bulk_checks(seeds: range) -> tuple[int, int]:
         log = files_table(texts, [{}] * len(texts))
         for _ in range(20):
             predicate = sql_model.random_predicate(chance, sql_model.columns_of(kinds, nested))
-            kept = keep(predicate, log, schema, []).to_pylist()
-            for rows, is_kept, text in zip(files * 3, kept, texts, strict=True):
+            selected = keep(predicate, log, schema, []).to_pylist()
+            for rows, is_kept, text in zip(files * 3, selected, texts, strict=True):
                 matches = not is_kept and any(sql_model.answer(predicate, row) is True for row in rows)
                 assert not matches, (seed, str(predicate), text)
-            checks += len(kept)
-            left_out += kept.count(False)
+            checks += len(selected)
+            left_out += selected.count(False)
     return checks, left_out
 
 

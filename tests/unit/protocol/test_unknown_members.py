@@ -57,8 +57,8 @@ def commit_of(path: Path, version: int) -> Path:
 
 
 def rows_of(file: Path) -> tuple[pa.Schema, Rows]:
-    held = pq.read_table(file)
-    return held.schema, held.to_pylist()
+    content = pq.read_table(file)
+    return content.schema, content.to_pylist()
 
 
 def with_invented(schema: pa.Schema, rows: Rows) -> tuple[pa.Schema, Rows]:
@@ -127,11 +127,11 @@ def as_json(row: dict[str, Any]) -> dict[str, Any]:
         return value
 
     empty_maps = {"metaData": ("configuration",), "add": ("partitionValues",)}
-    told = {name: spelled(value) for name, value in row.items() if value is not None}
+    reported = {name: spelled(value) for name, value in row.items() if value is not None}
     for name, members in empty_maps.items():
-        for member in members if name in told else ():
-            told[name][member] = dict(told[name].get(member) or {})
-    return told
+        for member in members if name in reported else ():
+            reported[name][member] = dict(reported[name].get(member) or {})
+    return reported
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -146,18 +146,18 @@ def test_checkpoints_with_what_nobody_knows_are_read_and_what_is_others_data_is_
     for commit in (tmp_path / "_delta_log").glob("[0-9]*.json"):
         if "checkpoint" not in commit.name and int(commit.stem) < table.version():
             commit.unlink()  # so that Tahoe's checkpoint is read
-    found = Table(tmp_path)
-    snapshot = found.snapshot()
-    assert sorted(found.to_arrow()["id"].to_pylist()) == [1, 3, 4]
+    actual = Table(tmp_path)
+    snapshot = actual.snapshot()
+    assert sorted(actual.to_arrow()["id"].to_pylist()) == [1, 3, 4]
     assert {name: txn.version for name, txn in snapshot.state.transactions.items()} == {"a": 7, "b": 1}
     assert snapshot.state.domains["somebodys"].configuration == '{"any": ["thing"]}'
     configuration = snapshot.metadata.configuration
     assert [configuration[name] for name in ("somebodys.property", "delta.inventedProperty", "mine")] == ["kept", "kept", "too"]
     assert dict(snapshot.metadata.format_options) == {"somebodys": "option"}
-    (old,) = [row for row in found.files().to_pylist() if row["deletionVector"] is not None]
+    (old,) = [row for row in actual.files().to_pylist() if row["deletionVector"] is not None]
     assert dict(old["tags"]) == {"SOMEBODYS_TAG": "kept"}
     assert json.loads(old["stats"])["inventedStatistic"] == STATISTIC
-    assert found.check() == []
+    assert actual.check() == []
 
 
 # -- small files -------------------------------------------------------------------------------------------------------------
@@ -173,16 +173,16 @@ def test_a_checksum_and_the_pointer_may_say_more_than_we_know(tmp_path: Path) ->
     table.checkpoint()
     log = tmp_path / "_delta_log"
     checksum = log / f"{1:020d}.crc"
-    held = json.loads(checksum.read_text())
-    held["metadata"]["inventedMember"] = held["protocol"]["inventedMember"] = INVENTED
-    checksum.write_text(json.dumps(held | {"inventedMember": INVENTED, "inventedHistogram": {"bins": [1]}}))
+    content = json.loads(checksum.read_text())
+    content["metadata"]["inventedMember"] = content["protocol"]["inventedMember"] = INVENTED
+    checksum.write_text(json.dumps(content | {"inventedMember": INVENTED, "inventedHistogram": {"bins": [1]}}))
     pointer = json.loads((log / "_last_checkpoint").read_text()) | {"inventedMember": INVENTED}
     pointer["tags"] = {**pointer.get("tags", {}), "somebodys": "tag"}
     pointer["checksum"] = checksum_of_json(pointer)
     (log / "_last_checkpoint").write_text(json.dumps(pointer))
-    found = Table(tmp_path)
-    assert found.to_arrow()["id"].to_pylist() == [1, 2, 3]
-    assert found.append(pa.table({"id": [4]})) == 2 and found.check() == []
+    actual = Table(tmp_path)
+    assert actual.to_arrow()["id"].to_pylist() == [1, 2, 3]
+    assert actual.append(pa.table({"id": [4]})) == 2 and actual.check() == []
 
 
 # -- deletion vectors --------------------------------------------------------------------------------------------------------

@@ -37,12 +37,12 @@ def commit_of_another(path: Path, *actions: dict[str, Any]) -> Table:
 
 
 def protocol_action(reader: int, writer: int, *names: str, of_readers: tuple[str, ...] = ()) -> dict[str, Any]:
-    found: dict[str, Any] = {"minReaderVersion": reader, "minWriterVersion": writer}
+    actual: dict[str, Any] = {"minReaderVersion": reader, "minWriterVersion": writer}
     if writer == 7:
-        found["writerFeatures"] = [*names, *of_readers]
+        actual["writerFeatures"] = [*names, *of_readers]
     if reader == 3:
-        found["readerFeatures"] = list(of_readers)
-    return {"protocol": found}
+        actual["readerFeatures"] = list(of_readers)
+    return {"protocol": actual}
 
 
 def code_of(error: pytest.ExceptionInfo[TahoeError]) -> str | None:
@@ -202,18 +202,18 @@ def test_what_is_not_known_is_passed_over_and_what_is_others_data_is_kept(tmp_pa
     table.checkpoint()
     table.append(pa.table({"id": [4]}))
     (tmp_path / "_delta_log" / f"{0:020d}.json").unlink()  # so that the checkpoint is read
-    found = Table(tmp_path)
-    assert sorted(found.to_arrow()["id"].to_pylist()) == sorted([1, 2, 3] * 2 + [4])
-    configuration = found.snapshot().metadata.configuration
+    actual = Table(tmp_path)
+    assert sorted(actual.to_arrow()["id"].to_pylist()) == sorted([1, 2, 3] * 2 + [4])
+    configuration = actual.snapshot().metadata.configuration
     assert (
         configuration["somebodys.property"] == configuration["delta.inventedProperty"] == "kept"
         and configuration["mine"] == "too"
     )
-    assert json.loads(found.snapshot().metadata.schema_string)["fields"][0]["metadata"]["somebodys.key"] == {"deep": [1, 2]}
-    tags = {row["path"]: dict(row["tags"] or ()) for row in found.files().to_pylist()}
+    assert json.loads(actual.snapshot().metadata.schema_string)["fields"][0]["metadata"]["somebodys.key"] == {"deep": [1, 2]}
+    tags = {row["path"]: dict(row["tags"] or ()) for row in actual.files().to_pylist()}
     assert tags["second.parquet"] == {"SOMEBODYS_TAG": "kept"}
-    assert found.snapshot().state.transactions["a"].version == 7
-    assert found.check() == []
+    assert actual.snapshot().state.transactions["a"].version == 7
+    assert actual.check() == []
 
 
 def _metadata_line(path: Path) -> str:

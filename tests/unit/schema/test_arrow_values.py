@@ -54,10 +54,10 @@ VALUES = {
 @given(data=st.data())
 def test_values_become_the_array_that_pyarrow_makes(data_type, data):
     values = data.draw(st.lists(st.none() | VALUES[data_type], max_size=20))
-    found = array(values, data_type)
-    found.validate(full=True)
-    assert found.type == data_type
-    assert found.equals(pa.array(values, data_type))
+    actual = array(values, data_type)
+    actual.validate(full=True)
+    assert actual.type == data_type
+    assert actual.equals(pa.array(values, data_type))
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_values_of_a_neighbouring_type_are_taken_or_refused_as_pyarrow_does(valu
 @pytest.mark.parametrize("value", [True, 5, 1.5, "text", b"bytes", date(2020, 1, 1), None, 1 << 64])
 def test_a_scalar_without_a_type_has_the_one_that_pyarrow_gives(value):
     try:
-        wanted = pa.scalar(value)
+        expected = pa.scalar(value)
     except pa.ArrowException as error:
         with pytest.raises(type(error)):
             scalar(value)
@@ -119,7 +119,7 @@ def test_a_scalar_without_a_type_has_the_one_that_pyarrow_gives(value):
         with pytest.raises(OverflowError):
             scalar(value)
         return
-    assert scalar(value).equals(wanted) and scalar(value).type == wanted.type
+    assert scalar(value).equals(expected) and scalar(value).type == expected.type
 
 
 def test_many_values_are_left_to_pyarrow():

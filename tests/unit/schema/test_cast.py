@@ -66,10 +66,10 @@ STORED_VALUES = [
 
 @pytest.mark.parametrize(("values", "source", "target", "expected"), STORED_VALUES)
 def test_values_are_stored_as_the_tables_type(values, source, target, expected):
-    found = stored(values, source, target)
-    assert found.type == to_arrow_type(target)
-    assert found.to_pylist() == expected
-    found.validate(full=True)
+    actual = stored(values, source, target)
+    assert actual.type == to_arrow_type(target)
+    assert actual.to_pylist() == expected
+    actual.validate(full=True)
 
 
 REFUSED = [
@@ -174,11 +174,11 @@ EXPECTED = [
 def test_nested_values_keep_their_shape_also_in_slices(start, rule):
     array = pa.array(ROWS, SOURCE).slice(start)
     target = to_arrow_type(NESTED)
-    found = conform(array, NESTED, target, rule)
-    found.validate(full=True)
-    assert found.type == target
-    assert found.to_pylist() == EXPECTED[start:]
-    assert from_arrow_type(found.type) == NESTED
+    actual = conform(array, NESTED, target, rule)
+    actual.validate(full=True)
+    assert actual.type == target
+    assert actual.to_pylist() == EXPECTED[start:]
+    assert from_arrow_type(actual.type) == NESTED
 
 
 def test_an_error_inside_a_collection_names_the_path_to_it():

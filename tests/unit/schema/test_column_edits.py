@@ -50,8 +50,8 @@ def test_a_column_comes_where_its_path_and_position_say(parent, position, expect
     after = with_columns(SCHEMA, [NewColumn(parent, StructField("n", LONG), position)])
     at = after if not parent else field_at(after, parent).data_type
     assert at.names == expected
-    for kept in ("s", "l", "m"):
-        assert field_at(after, (kept,)).metadata == field_at(SCHEMA, (kept,)).metadata
+    for remaining in ("s", "l", "m"):
+        assert field_at(after, (remaining,)).metadata == field_at(SCHEMA, (remaining,)).metadata
 
 
 def test_a_field_goes_from_what_collections_hold_but_never_the_last():

@@ -79,8 +79,8 @@ def test_elements_keys_and_values_get_ids_as_the_example_of_the_specification_sh
         )
     )
     assigned, highest = assign_nested_ids(schema, 99)
-    found = [dict(nested_ids_of(column)) for _, column in explode(assigned)]
-    assert found == [
+    actual = [dict(nested_ids_of(column)) for _, column in explode(assigned)]
+    assert actual == [
         {"col-aaa.element": 100, "col-aaa.element.element": 101},
         {"col-bbb.key": 102, "col-bbb.value": 103, "col-bbb.value.element": 104},
         {"col-ccc.key": 105, "col-ccc.value": 106},

@@ -70,8 +70,8 @@ def test_fields_are_resolved_chosen_and_left_out() -> None:
 
 
 def test_leaves_are_the_ends_of_structs_and_lists_and_maps_are_leaves() -> None:
-    found = [".".join(field.name for field in leaf) for leaf in leaves(SCHEMA)]
-    assert found == ["Id", "place.x", "place.Deep.y", "list", "map"]
+    actual = [".".join(field.name for field in leaf) for leaf in leaves(SCHEMA)]
+    assert actual == ["Id", "place.x", "place.Deep.y", "list", "map"]
 
 
 def test_mapping_is_read_from_the_metadata_and_without_it_a_name_is_its_own() -> None:

@@ -85,7 +85,7 @@ def shaped(shape: Any) -> st.SearchStrategy[Any]:
 
 
 def told(array: pa.StructArray) -> list[Any]:
-    return [None if one is None else decoded(one["metadata"], one["value"]) for one in unshredded(array).to_pylist()]
+    return [None if item is None else decoded(item["metadata"], item["value"]) for item in unshredded(array).to_pylist()]
 
 
 @given(st.data(), SHAPES.filter(lambda shape: shape is not None), st.builds(Style, st.booleans(), st.booleans(), st.booleans()))

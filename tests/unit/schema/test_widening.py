@@ -200,18 +200,18 @@ def test_a_field_records_what_became_wider_in_it_and_a_struct_nothing_of_its_fie
         l=ArrayType(struct(y=P("timestamp_ntz"))),
         same=P("long"),
     )
-    told = with_type_changes(old, new)
-    assert told.field("m").metadata == {
+    reported = with_type_changes(old, new)
+    assert reported.field("m").metadata == {
         TYPE_CHANGES_KEY: [
             {"fromType": "float", "toType": "double", "fieldPath": "key"},
             {"fromType": "short", "toType": "integer", "fieldPath": "value.element"},
         ]
     }
-    assert told.field("s").data_type.field("x").metadata == {TYPE_CHANGES_KEY: [{"fromType": "byte", "toType": "long"}]}
-    assert told.field("l").data_type.element_type.field("y").metadata[TYPE_CHANGES_KEY][0]["toType"] == "timestamp_ntz"
-    assert [dict(told.field(name).metadata) for name in ("s", "l", "same")] == [{}, {}, {}]
-    assert list(type_changes_of(told.field("m")))[1] == (("value", "element"), P("short"), P("integer"))
-    assert without_type_changes(told) == new
+    assert reported.field("s").data_type.field("x").metadata == {TYPE_CHANGES_KEY: [{"fromType": "byte", "toType": "long"}]}
+    assert reported.field("l").data_type.element_type.field("y").metadata[TYPE_CHANGES_KEY][0]["toType"] == "timestamp_ntz"
+    assert [dict(reported.field(name).metadata) for name in ("s", "l", "same")] == [{}, {}, {}]
+    assert list(type_changes_of(reported.field("m")))[1] == (("value", "element"), P("short"), P("integer"))
+    assert without_type_changes(reported) == new
 
 
 def test_a_second_change_is_recorded_behind_the_first():

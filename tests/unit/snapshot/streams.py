@@ -13,7 +13,7 @@ def batch(number, rows=10):
 
 
 def threads_of_ours():
-    return [one for one in threading.enumerate() if one.name == "tahoe-read-ahead"]
+    return [item for item in threading.enumerate() if item.name == "tahoe-read-ahead"]
 
 
 def no_thread_is_left():

@@ -42,10 +42,10 @@ class File:
         self.content = sink.getvalue()
 
     def read(self, schema, *, mode="none", partition_columns=(), predicate=None, vector=None, **more):
-        given = {
+        values = {
             name: more.pop(name) for name in ("partition_values", "base_row_id", "default_row_commit_version") if name in more
         }
-        task = ReadTask("a.parquet", self.content.size, deletion_vector=vector, **given)
+        task = ReadTask("a.parquet", self.content.size, deletion_vector=vector, **values)
         extra = more.pop("extra", ExtraColumns())
         batches = FileReader(task, schema, mode, partition_columns, extra).live_rows(
             lambda name: pa.BufferReader(self.content),
@@ -57,10 +57,10 @@ class File:
 
 
 def more_schema(schema, extra):
-    found = to_arrow_schema(schema)
+    actual = to_arrow_schema(schema)
     for name in filter(None, (extra.row_index_column, extra.row_id_column, extra.row_commit_version_column)):
-        found = found.append(pa.field(name, pa.int64(), name != extra.row_index_column))
-    return found
+        actual = actual.append(pa.field(name, pa.int64(), name != extra.row_index_column))
+    return actual
 
 
 def literal(value, name="long"):
@@ -69,8 +69,8 @@ def literal(value, name="long"):
 
 def test_columns_come_in_the_order_wanted_with_nulls_for_what_the_file_lacks():
     file = File(pa.table({"a": [1, 2], "b": ["x", "y"], "unused": [1.0, 2.0]}))
-    found = file.read(struct(B=P("string"), missing=P("date"), nothing=P("void"), a=P("long")))
-    assert found.to_pydict() == {"B": ["x", "y"], "missing": [None, None], "nothing": [None, None], "a": [1, 2]}
+    actual = file.read(struct(B=P("string"), missing=P("date"), nothing=P("void"), a=P("long")))
+    assert actual.to_pydict() == {"B": ["x", "y"], "missing": [None, None], "nothing": [None, None], "a": [1, 2]}
 
 
 def test_an_exact_name_wins_over_one_in_another_case():
@@ -93,8 +93,8 @@ def test_renamed_added_and_dropped_fields_are_found_by_physical_name_or_id(mode)
     schema = StructType(
         (mapped("list", ArrayType(nested), 2, "col-l"), mapped("struct", nested, 1, "col-s"), mapped("col-s", P("long"), 10, "c"))
     )
-    found = file.read(schema, mode=mode)
-    assert found.to_pylist() == [
+    actual = file.read(schema, mode=mode)
+    assert actual.to_pylist() == [
         {"list": [{"new": None, "renamed": 5}, None], "struct": {"new": None, "renamed": 5}, "col-s": None},
         {"list": None, "struct": None, "col-s": None},
     ]
@@ -115,24 +115,24 @@ def test_column_names_with_dots_are_not_taken_for_nested_fields():
 def test_partition_values_come_from_the_log_and_not_from_the_file():
     schema = struct(v=P("long"), p=P("date"), q=DecimalType(5, 2), r=P("string"))
     values = {"p": "2020-01-02", "q": "1.50", "r": None}
-    found = File(pa.table({"v": [1, 2], "p": ["wrong", "wrong"]})).read(
+    actual = File(pa.table({"v": [1, 2], "p": ["wrong", "wrong"]})).read(
         schema, partition_columns=["P", "q", "r"], partition_values=values
     )
-    assert found.to_pydict() == {"v": [1, 2], "p": [date(2020, 1, 2)] * 2, "q": [Decimal("1.50")] * 2, "r": [None, None]}
+    assert actual.to_pydict() == {"v": [1, 2], "p": [date(2020, 1, 2)] * 2, "q": [Decimal("1.50")] * 2, "r": [None, None]}
 
 
 def test_partition_values_are_looked_up_by_physical_name():
     schema = StructType((mapped("p", P("long"), 1, "col-p"), mapped("v", P("long"), 2, "col-v")))
-    found = File(pa.table({"col-v": [1]})).read(schema, mode="name", partition_columns=["p"], partition_values={"col-p": "7"})
-    assert found.to_pydict() == {"p": [7], "v": [1]}
+    actual = File(pa.table({"col-v": [1]})).read(schema, mode="name", partition_columns=["p"], partition_values={"col-p": "7"})
+    assert actual.to_pydict() == {"p": [7], "v": [1]}
 
 
 def test_partition_columns_alone_still_count_the_rows_of_the_file():
     file = File(pa.table({"v": range(10)}), row_group_size=4)
-    found = file.read(
+    actual = file.read(
         struct(p=P("long")), partition_columns=["p"], partition_values={"p": "3"}, vector=inline_descriptor(BitMap64([0, 5]))
     )
-    assert found.to_pydict() == {"p": [3] * 8}
+    assert actual.to_pydict() == {"p": [3] * 8}
 
 
 def test_no_columns_at_all_still_count_the_rows():
@@ -175,9 +175,9 @@ def test_decimals_are_read_in_any_physical_encoding_and_widened(precision, as_in
 
 def test_columns_whose_type_was_widened_since_are_read_at_every_depth():
     file = File(pa.table({"a": pa.array([1], pa.int8()), "m": pa.array([[("k", 1.5)]], pa.map_(pa.string(), pa.float32()))}))
-    found = file.read(struct(a=P("long"), m=MapType(P("string"), P("double"))))
-    assert found.to_pylist() == [{"a": 1, "m": [("k", 1.5)]}]
-    assert found.schema == to_arrow_schema(struct(a=P("long"), m=MapType(P("string"), P("double"))))
+    actual = file.read(struct(a=P("long"), m=MapType(P("string"), P("double"))))
+    assert actual.to_pylist() == [{"a": 1, "m": [("k", 1.5)]}]
+    assert actual.schema == to_arrow_schema(struct(a=P("long"), m=MapType(P("string"), P("double"))))
 
 
 def test_a_type_that_cannot_be_read_as_the_tables_names_file_column_and_types():
@@ -241,11 +241,11 @@ def test_a_missing_file_is_named_with_a_remedy():
 def test_deletion_vectors_remove_rows_by_their_position(dead, batch_rows):
     file = File(pa.table({"v": range(100), "s": [str(i) for i in range(100)], "l": [[i] for i in range(100)]}), row_group_size=17)
     schema = struct(v=P("long"), s=P("string"), l=ArrayType(P("long")))
-    found = file.read(
+    actual = file.read(
         schema, vector=inline_descriptor(BitMap64(dead)), batch_rows=batch_rows, extra=ExtraColumns(row_index_column="at")
     )
     alive = [i for i in range(100) if i not in dead]
-    assert found.to_pydict() == {"v": alive, "s": [str(i) for i in alive], "l": [[i] for i in alive], "at": alive}
+    assert actual.to_pydict() == {"v": alive, "s": [str(i) for i in alive], "l": [[i] for i in alive], "at": alive}
 
 
 def test_a_vector_with_a_position_beyond_the_file_is_refused():
@@ -314,15 +314,15 @@ SORTED_SCHEMA = struct(
 @pytest.mark.parametrize("predicate", PREDICATES, ids=str)
 @pytest.mark.parametrize("dead", [set(), {0, 40, 41, 97}])
 def test_a_predicate_gives_the_same_rows_with_row_groups_pruned_as_in_one_group(predicate, dead):
-    given = {
+    values = {
         "partition_columns": ["p"],
         "partition_values": {"p": "x"},
         "vector": inline_descriptor(BitMap64(dead)),
         "extra": ExtraColumns(row_index_column="at"),
     }
-    one = File(SORTED, row_group_size=1000, write_statistics=False).read(SORTED_SCHEMA, predicate=predicate, **given)
-    many = File(SORTED, row_group_size=7).read(SORTED_SCHEMA, predicate=predicate, **given)
-    assert many.to_pylist().__repr__() == one.to_pylist().__repr__()
+    first = File(SORTED, row_group_size=1000, write_statistics=False).read(SORTED_SCHEMA, predicate=predicate, **values)
+    many = File(SORTED, row_group_size=7).read(SORTED_SCHEMA, predicate=predicate, **values)
+    assert many.to_pylist().__repr__() == first.to_pylist().__repr__()
     assert all(at == v for at, v in zip(many["at"].to_pylist(), many["v"].to_pylist(), strict=True))
 
 
@@ -338,8 +338,8 @@ def test_row_groups_that_cannot_match_are_not_read():
                 content[start : start + chunk.total_compressed_size] = b"\xff" * chunk.total_compressed_size
     file.content = pa.py_buffer(bytes(content))
     schema = struct(v=P("long"), s=P("string"))
-    found = file.read(schema, predicate=Comparison("=", Column(("v",)), literal(44)), extra=ExtraColumns(row_index_column="at"))
-    assert found.to_pydict() == {"v": [44], "s": ["v44"], "at": [44]}
+    actual = file.read(schema, predicate=Comparison("=", Column(("v",)), literal(44)), extra=ExtraColumns(row_index_column="at"))
+    assert actual.to_pydict() == {"v": [44], "s": ["v44"], "at": [44]}
     with pytest.raises(CorruptTable):
         file.read(schema)
 
@@ -349,21 +349,21 @@ def test_row_ids_and_versions_follow_base_and_position_unless_materialised():
         pa.table({"v": range(5), "_id": [None, 70, None, None, 71], "_version": [None, None, 3, None, None]}), row_group_size=2
     )
     tracking = ExtraColumns("_row_id", "_row_commit_version", "_id", "_version")
-    given = {
+    values = {
         "extra": tracking,
         "base_row_id": 100,
         "default_row_commit_version": 9,
         "vector": inline_descriptor(BitMap64([0])),
     }
-    found = file.read(struct(v=P("long")), **given)
-    assert found.to_pydict() == {"v": [1, 2, 3, 4], "_row_id": [70, 102, 103, 71], "_row_commit_version": [9, 3, 9, 9]}
+    actual = file.read(struct(v=P("long")), **values)
+    assert actual.to_pydict() == {"v": [1, 2, 3, 4], "_row_id": [70, 102, 103, 71], "_row_commit_version": [9, 3, 9, 9]}
 
 
 def test_row_ids_without_materialised_columns_or_base_are_the_default_or_null():
     file = File(pa.table({"v": [1, 2]}))
     tracking = ExtraColumns("id", "version", "absent", None)
-    found = file.read(struct(v=P("long")), extra=tracking, base_row_id=5, default_row_commit_version=2)
-    assert found.to_pydict() == {"v": [1, 2], "id": [5, 6], "version": [2, 2]}
+    actual = file.read(struct(v=P("long")), extra=tracking, base_row_id=5, default_row_commit_version=2)
+    assert actual.to_pydict() == {"v": [1, 2], "id": [5, 6], "version": [2, 2]}
     assert file.read(struct(), extra=tracking).to_pydict() == {"id": [None, None], "version": [None, None]}
 
 

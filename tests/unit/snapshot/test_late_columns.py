@@ -110,10 +110,10 @@ def test_the_rows_are_those_of_a_read_of_all_columns(monkeypatch, predicate, gro
     monkeypatch.setattr(file_row_groups, "_LEAST_ROWS", 1)
     monkeypatch.setattr(file_row_groups, "_BYTES_OF_A_BATCH", 4000)
     data = content(**groups)
-    found = read(data, predicate, vector, batch_rows=70)
+    actual = read(data, predicate, vector, batch_rows=70)
     expected = filter_table(predicate, read(data, None, vector))
-    assert found.equals(expected)
-    found.validate(full=True)
+    assert actual.equals(expected)
+    actual.validate(full=True)
 
 
 @pytest.mark.parametrize("mode", ["name", "id"])
@@ -124,9 +124,9 @@ def test_columns_are_found_by_their_physical_names_or_ids(mode):
         columns.append(pa.field(f"col-{number}", TABLE.schema.field(name).type, metadata={"PARQUET:field_id": str(number)}))
     stored = TABLE.select(["n", "word", "text"]).cast(pa.schema([TABLE.schema.field(name) for name in ("n", "word", "text")]))
     stored = pa.Table.from_arrays(stored.columns, schema=pa.schema(columns))
-    found = read(content(stored, row_group_size=90), PREDICATES["few"], schema=StructType(tuple(fields)), mode=mode)
-    assert found.equals(TABLE.select(["n", "word", "text"]).filter(pc.equal(TABLE["n"], 7)))
-    assert found.num_rows > 5
+    actual = read(content(stored, row_group_size=90), PREDICATES["few"], schema=StructType(tuple(fields)), mode=mode)
+    assert actual.equals(TABLE.select(["n", "word", "text"]).filter(pc.equal(TABLE["n"], 7)))
+    assert actual.num_rows > 5
 
 
 def damaged(data, column):

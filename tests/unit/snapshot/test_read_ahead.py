@@ -21,8 +21,8 @@ def test_batches_come_stream_by_stream_in_order_however_the_threads_run():
 
         return begin
 
-    found = read_ahead([stream(n) for n in range(40)], threads=4, most_open=4, most_bytes=1 << 20)
-    assert [one.column(0)[0].as_py() for one in found] == [n * 10 + i for n in range(40) for i in range(3)]
+    actual = read_ahead([stream(n) for n in range(40)], threads=4, most_open=4, most_bytes=1 << 20)
+    assert [item.column(0)[0].as_py() for item in actual] == [n * 10 + i for n in range(40) for i in range(3)]
     assert no_thread_is_left()
 
 
@@ -35,15 +35,15 @@ def test_no_more_is_read_ahead_than_there_is_room_for():
             yield batch(0)
 
     size = batch(0).nbytes
-    found = read_ahead([endless, endless, endless], threads=3, most_open=3, most_bytes=10 * size)
-    next(found)
+    actual = read_ahead([endless, endless, endless], threads=3, most_open=3, most_bytes=10 * size)
+    next(actual)
     assert no_thread_is_left(), "a caller who stops asking is left with no thread"
     assert len(made) <= 10 + 3 + 1
     for _ in range(200):
-        next(found)
+        next(actual)
     assert no_thread_is_left()
     assert len(made) <= 201 + 10 + 3
-    found.close()
+    actual.close()
 
 
 def test_only_so_many_streams_are_begun_at_once():
@@ -71,10 +71,10 @@ def test_an_error_comes_in_its_turn_after_the_rows_before_it():
         yield batch(1)
         raise NotFound("it is gone")
 
-    found = read_ahead([lambda: iter([batch(0)]), fails, lambda: iter([batch(2)])], threads=2, most_open=3, most_bytes=1 << 20)
-    assert [next(found).column(0)[0].as_py() for _ in range(2)] == [0, 1]
+    actual = read_ahead([lambda: iter([batch(0)]), fails, lambda: iter([batch(2)])], threads=2, most_open=3, most_bytes=1 << 20)
+    assert [next(actual).column(0)[0].as_py() for _ in range(2)] == [0, 1]
     with pytest.raises(NotFound, match="it is gone"):
-        next(found)
+        next(actual)
     assert no_thread_is_left()
 
 
@@ -91,9 +91,9 @@ def test_a_stream_that_is_left_in_the_middle_is_closed():
 
         return begin
 
-    found = read_ahead([stream(0), stream(1)], threads=2, most_open=2, most_bytes=1000)
-    next(found)
-    found.close()
+    actual = read_ahead([stream(0), stream(1)], threads=2, most_open=2, most_bytes=1000)
+    next(actual)
+    actual.close()
     assert no_thread_is_left()
     assert sorted(closed) in ([0], [0, 1])  # the second may not have begun
 
@@ -105,7 +105,7 @@ def test_a_keyboard_interrupt_while_waiting_ends_the_work(monkeypatch):
         gate.wait(120)
         yield batch(0)
 
-    found = read_ahead([slow, slow], threads=2, most_open=2, most_bytes=1000)
+    actual = read_ahead([slow, slow], threads=2, most_open=2, most_bytes=1000)
     wait = threading.Condition.wait
 
     def interrupted(self, timeout=None):
@@ -115,7 +115,7 @@ def test_a_keyboard_interrupt_while_waiting_ends_the_work(monkeypatch):
 
     monkeypatch.setattr(threading.Condition, "wait", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        next(found)
+        next(actual)
     monkeypatch.undo()
     gate.set()
     assert no_thread_is_left()

@@ -48,8 +48,8 @@ READS: dict[str, Callable[[Path], object]] = {
 
 
 def _files(folder: Path) -> list[Path]:
-    found = (file for file in folder.rglob("*") if file.suffix in (".parquet", ".bin") and "_delta_log" not in file.parts)
-    return sorted(found, key=lambda file: (file.suffix, file.stat().st_size))
+    actual = (file for file in folder.rglob("*") if file.suffix in (".parquet", ".bin") and "_delta_log" not in file.parts)
+    return sorted(actual, key=lambda file: (file.suffix, file.stat().st_size))
 
 
 def _answer_or_named_error(folder: Path, file: Path) -> int:

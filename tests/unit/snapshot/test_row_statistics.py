@@ -64,20 +64,20 @@ def test_what_is_said_is_so(parts, deleted):
         table.append(rows(part))
     if deleted is not None:
         table.delete(f"n = {deleted}")
-    found, all_rows = known(table), table.to_arrow()
-    has_vectors = bool(found.files["deletionVector"].is_valid().to_pylist().count(True))
-    assert found.count() == all_rows.num_rows
+    actual, all_rows = known(table), table.to_arrow()
+    has_vectors = bool(actual.files["deletionVector"].is_valid().to_pylist().count(True))
+    assert actual.count() == all_rows.num_rows
     for name in SCHEMA.names:
         column = table.snapshot().schema.find(name)
         values = all_rows[name]
-        told = found.count_of(column)
-        assert told == len(values) - values.null_count or (told is None and has_vectors and name != "p")
-        bounds = found.bounds(column)
+        reported = actual.count_of(column)
+        assert reported == len(values) - values.null_count or (reported is None and has_vectors and name != "p")
+        bounds = actual.bounds(column)
         if name not in EXACT or has_vectors:
             assert bounds is None
         else:
             assert bounds == Bounds(pc.min(values).as_py(), pc.max(values).as_py())
-    partitions = found.living_files()
+    partitions = actual.living_files()
     assert {dict(value)["p"] for value in partitions["partitionValues"].to_pylist()} == set(all_rows["p"].to_pylist())
 
 
@@ -90,12 +90,12 @@ def test_a_limit_takes_the_files_that_are_enough(sizes, count):
     if count > sum(sizes):
         assert files is None
         return
-    kept = [
+    remaining = [
         len(table.snapshot().scan().read([add]))
         for add in table.snapshot().scan().add_files()
         if add.path in files["path"].to_pylist()
     ]
-    assert sum(kept) >= count > sum(kept) - kept[-1]
+    assert sum(remaining) >= count > sum(remaining) - remaining[-1]
 
 
 def test_nothing_is_said_where_one_file_leaves_it_open():
@@ -114,8 +114,8 @@ def test_a_file_without_a_count_leaves_the_count_open(stats):
     table.append(pa.table({"id": [1, 2]}))
     files = table.snapshot().files()
     files = files.set_column(files.column_names.index("stats"), "stats", pa.array([stats], pa.string()))
-    found = RowStatistics(files, ())
-    assert (found.count(), found.first(1), found.living_files()) == (None, None, None)
+    actual = RowStatistics(files, ())
+    assert (actual.count(), actual.first(1), actual.living_files()) == (None, None, None)
 
 
 def test_bounds_that_are_not_tight_are_not_the_least_and_the_greatest():

@@ -86,7 +86,7 @@ def test_many_small_files_are_streamed(tmp_path):
     made = Table.create(tmp_path / "t", pa.schema([("id", pa.int64())]))
     made.append(pa.table({"id": range(600)}), max_rows_per_file=2)
     assert made.snapshot().num_files == 300
-    assert [one for part in made.to_batches() for one in part.column(0).to_pylist()] == list(range(600))
+    assert [item for part in made.to_batches() for item in part.column(0).to_pylist()] == list(range(600))
     assert no_thread_is_left()
 
 

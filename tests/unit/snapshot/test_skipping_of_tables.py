@@ -73,12 +73,12 @@ def checks_of(seeds: range) -> tuple[int, int, int]:
         living = {add.path: [rows[i] for i in Scan(snapshot, None, ("row",)).read([add])["row"].to_pylist()] for add in adds}
         for _ in range(PREDICATES):
             predicate = sql_model.random_predicate(chance, sql_model.columns_of(kinds, nested))
-            kept = set(snapshot.files_matching(predicate)["path"].to_pylist())
+            remaining = set(snapshot.files_matching(predicate)["path"].to_pylist())
             for add in adds:
-                matches = add.path not in kept and any(sql_model.answer(predicate, row) is True for row in living[add.path])
+                matches = add.path not in remaining and any(sql_model.answer(predicate, row) is True for row in living[add.path])
                 assert not matches, (seed, str(predicate), add)
             checks += len(adds)
-            left_out += len(adds) - len(kept)
+            left_out += len(adds) - len(remaining)
         with_vectors += sum(add.deletion_vector is not None for add in adds) * PREDICATES
     return checks, left_out, with_vectors
 

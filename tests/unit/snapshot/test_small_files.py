@@ -41,8 +41,8 @@ def begin(*rows: list[int], error: bool = False) -> partial[Iterator[pa.RecordBa
 
 def test_small_neighbours_are_one_stream_and_large_files_stay_alone() -> None:
     sizes = [10, 10, 2_000_000, 10, None, 10]
-    found = together([ReadTask(str(place), size) for place, size in enumerate(sizes)])
-    assert [[task.name for task in group] for group in found] == [["0", "1"], ["2"], ["3"], ["4"], ["5"]]
+    actual = together([ReadTask(str(place), size) for place, size in enumerate(sizes)])
+    assert [[task.name for task in group] for group in actual] == [["0", "1"], ["2"], ["3"], ["4"], ["5"]]
     assert len(together([ReadTask("", 1)] * 1000)) == 16
     assert together([]) == []
 
@@ -145,10 +145,10 @@ def test_groups_of_tiny_files_are_read_and_worked_on_by_threads_and_keep_their_o
         workers.add(threading.current_thread().name)
         return rows.take(pa.array(range(rows.num_rows - 1, -1, -1)))
 
-    found = list(Scan(table.snapshot()).read_to_move(adds_of(table), then=last_first))
+    actual = list(Scan(table.snapshot()).read_to_move(adds_of(table), then=last_first))
     assert workers == {"tahoe-read-ahead"}
-    assert len(found) >= 4, "each group of two is a stream"
-    assert same(pa.Table.from_batches([last_first(rows) for rows in found]), one_by_one(table))
+    assert len(actual) >= 4, "each group of two is a stream"
+    assert same(pa.Table.from_batches([last_first(rows) for rows in actual]), one_by_one(table))
 
 
 def test_files_of_other_writers_and_other_columns_give_their_rows_too(tmp_path: Path) -> None:
@@ -199,14 +199,14 @@ def test_whatever_bit_is_changed_the_same_is_told_as_of_a_file_read_by_itself(tm
     table = table_of(tmp_path, {}, files=4)
     path = tmp_path / tasks_of(table)[2].name
     whole, chance = path.read_bytes(), random.Random(3)
-    told = 0
+    count = 0
     for _ in range(changes):
         at = chance.randrange(len(whole))
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << chance.randrange(8)]) + whole[at + 1 :])
         alone, beside = outcome(lambda: one_by_one(table)), outcome(lambda: moved(table))
         assert same(alone, beside), at
-        told += isinstance(alone, tuple)
-    assert told > changes // 4
+        count += isinstance(alone, tuple)
+    assert count > changes // 4
 
 
 def same(one: Any, other: Any) -> bool:

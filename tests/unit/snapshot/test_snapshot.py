@@ -105,8 +105,8 @@ def test_swapped_commits_of_writers_without_seals_are_told_by_the_newest_checksu
         )
         log.checksum()
     assert [file.path for file in log.live()] == ["f13"]
-    one, other = log.store.get(commit_name(older)), log.store.get(commit_name(13))
+    first, other = log.store.get(commit_name(older)), log.store.get(commit_name(13))
     log.store.put(commit_name(older), other)
-    log.store.put(commit_name(13), one)
+    log.store.put(commit_name(13), first)
     with pytest.raises(CorruptTable, match=re.escape(commit_name(older)) + ".*read version 12|" + re.escape(checksum_name(13))):
         Snapshot.at(log.store).files()

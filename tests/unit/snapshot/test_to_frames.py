@@ -23,8 +23,8 @@ def test_arrow_polars_and_duckdb_take_a_table_as_it_is(table):
 
 def test_a_requested_schema_chooses_columns_and_types(table):
     reader = pa.RecordBatchReader.from_stream(table, schema=pa.schema([("p", pa.int64()), ("id", pa.int32())]))
-    found = reader.read_all()
-    assert found.schema.types == [pa.int64(), pa.int32()] and found.column("id").to_pylist() == list(range(40))
+    actual = reader.read_all()
+    assert actual.schema.types == [pa.int64(), pa.int32()] and actual.column("id").to_pylist() == list(range(40))
     with pytest.raises(InvalidRequest, match="nothing"):
         pa.RecordBatchReader.from_stream(table, schema=pa.schema([("nothing", pa.int64())]))
 
@@ -55,8 +55,8 @@ def test_polars_reads_lazily_only_the_columns_and_files_that_a_query_needs(table
     monkeypatch.setattr(scan.Scan, "batches", noted)
     lazy = table.to_polars()
     assert isinstance(lazy, pl.LazyFrame) and not asked
-    found = lazy.filter((pl.col("id") > 32) & pl.col("v").str.contains("v")).select("v").collect()
-    assert found["v"].to_list() == [f"v{i}" for i in range(3, 10)]
+    actual = lazy.filter((pl.col("id") > 32) & pl.col("v").str.contains("v")).select("v").collect()
+    assert actual["v"].to_list() == [f"v{i}" for i in range(3, 10)]
     assert lazy.filter(pl.col("p") == 1).select(pl.len()).collect().item() == 10
     assert lazy.head(3).filter(pl.col("id") > 0).collect()["id"].to_list() == [1, 2]
     assert lazy.filter(pl.col("id") > 5).head(3).collect()["id"].to_list() == [6, 7, 8]

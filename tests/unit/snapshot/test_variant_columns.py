@@ -79,14 +79,14 @@ def test_variants_are_read_as_their_two_parts(table: tahoe.Table) -> None:
 
 
 def made(path: Path, **properties: str) -> tahoe.Table:
-    found = tahoe.Table.create(path, SCHEMA, properties={"delta.enableChangeDataFeed": "true", **properties})
+    actual = tahoe.Table.create(path, SCHEMA, properties={"delta.enableChangeDataFeed": "true", **properties})
     rows = [
         {"id": 1, "v": ONE, "s": {"w": TWO}, "l": [ONE, None], "m": [("k", TWO)]},
         {"id": 2, "v": None, "s": None, "l": None, "m": None},
         {"id": 3, "v": TWO, "s": {"w": None}, "l": [], "m": [("k", None)]},
     ]
-    found.append(pa.Table.from_pylist(rows, SCHEMA))
-    return found
+    actual.append(pa.Table.from_pylist(rows, SCHEMA))
+    return actual
 
 
 @pytest.mark.parametrize("properties", [{}, {"delta.columnMapping.mode": "id"}, {"delta.enableDeletionVectors": "true"}], ids=str)

@@ -38,8 +38,8 @@ from tahoe.sql.catalog_ddl import catalog_ddl
     ],
 )
 def test_a_statement_names_its_table_and_format(text, expected):
-    assert [(one.words, str(one.table), one.creates, one.provider) for one in catalog_ddl(text)] == expected
+    assert [(item.words, str(item.table), item.creates, item.provider) for item in catalog_ddl(text)] == expected
 
 
 def test_a_name_that_an_expression_makes_is_not_known():
-    assert [one.table for one in catalog_ddl("ALTER TABLE IDENTIFIER('a' || :b) ADD COLUMN x INT")] == [None]
+    assert [item.table for item in catalog_ddl("ALTER TABLE IDENTIFIER('a' || :b) ADD COLUMN x INT")] == [None]

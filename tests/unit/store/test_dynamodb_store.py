@@ -94,8 +94,8 @@ def another(url: str) -> tuple[Storage, Table]:
 
 def entries(client: Any, path: str) -> dict[str, dict[str, str]]:
     """The entries of a table by file name."""
-    found = client.scan(TableName="locks")["Items"]
-    rows = [{key: next(iter(value.values())) for key, value in item.items()} for item in found]
+    actual = client.scan(TableName="locks")["Items"]
+    rows = [{key: next(iter(value.values())) for key, value in item.items()} for item in actual]
     return {row["fileName"]: row for row in rows if row["tablePath"] == path}
 
 
@@ -114,9 +114,9 @@ def made(url: str) -> Table:
 def test_entries_have_delta_spark_s_layout(client: Any, memory_url: str) -> None:
     table = made(memory_url)
     before = int(time.time())
-    found = entries(client, memory_url)
-    assert list(found) == [f"{version:020d}.json" for version in (0, 1)]
-    entry = found[f"{1:020d}.json"]
+    actual = entries(client, memory_url)
+    assert list(actual) == [f"{version:020d}.json" for version in (0, 1)]
+    entry = actual[f"{1:020d}.json"]
     assert entry.keys() == {"tablePath", "fileName", "tempPath", "complete", "expireTime"}
     assert entry["complete"] == "true" and abs(int(entry["expireTime"]) - before - 3600) < 600
     assert entry["tempPath"].startswith(f".tmp/{1:020d}.json.")

@@ -201,5 +201,5 @@ def test_a_missing_container_of_azure_is_reported_as_such() -> None:
 
 
 def test_only_settings_of_hadoop_reach_a_store_on_hdfs() -> None:
-    given = {"dfs.replication": "2", "fs.hdfs.impl.disable.cache": "true", "mergeSchema": "true"}
-    assert storage_options("hdfs://host:1/t", given, {}) == {"dfs.replication": "2", "fs.hdfs.impl.disable.cache": "true"}
+    values = {"dfs.replication": "2", "fs.hdfs.impl.disable.cache": "true", "mergeSchema": "true"}
+    assert storage_options("hdfs://host:1/t", values, {}) == {"dfs.replication": "2", "fs.hdfs.impl.disable.cache": "true"}

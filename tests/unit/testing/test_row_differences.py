@@ -15,10 +15,10 @@ PLAIN = Comparison()
 
 
 def test_the_order_does_not_count_and_the_number_of_equal_rows_does() -> None:
-    one, two = {"id": 1}, {"id": 2}
-    assert differences([one, two, one], [one, one, two], PLAIN) == []
-    assert differences([one, two], [one, one, two], PLAIN) == ["1 row missing:", "  - {'id': 1}"]
-    assert differences([one, one, two], [one, two], PLAIN) == ["1 row not expected:", "  + {'id': 1}"]
+    first, two = {"id": 1}, {"id": 2}
+    assert differences([first, two, first], [first, first, two], PLAIN) == []
+    assert differences([first, two], [first, first, two], PLAIN) == ["1 row missing:", "  - {'id': 1}"]
+    assert differences([first, first, two], [first, two], PLAIN) == ["1 row not expected:", "  + {'id': 1}"]
 
 
 @pytest.mark.parametrize(
@@ -38,14 +38,14 @@ def test_the_order_does_not_count_and_the_number_of_equal_rows_does() -> None:
 )
 @pytest.mark.parametrize("comparison", [PLAIN, Comparison(tolerance=1e-9), Comparison(key=("id",))], ids=["exact", "near", "key"])
 def test_values_are_equal_as_in_a_table(one: Any, other: Any, equal: bool, comparison: Comparison) -> None:
-    found = differences([{"id": 1, "v": one}], [{"id": 1, "v": other}], comparison)
-    assert (found == []) is equal
+    actual = differences([{"id": 1, "v": one}], [{"id": 1, "v": other}], comparison)
+    assert (actual == []) is equal
 
 
 def test_a_tolerance_is_relative_and_near_zero_absolute() -> None:
     near = Comparison(tolerance=1e-3)
-    for one, other, equal in [(1000.0, 1000.5, True), (1000.0, 1002.0, False), (0.0, 0.0005, True), (0.0, 0.002, False)]:
-        assert (differences([{"v": one}], [{"v": other}], near) == []) is equal
+    for item, other, equal in [(1000.0, 1000.5, True), (1000.0, 1002.0, False), (0.0, 0.0005, True), (0.0, 0.002, False)]:
+        assert (differences([{"v": item}], [{"v": other}], near) == []) is equal
     assert differences([{"v": 1}], [{"v": 2}], near) != []  # of floats alone
     assert differences([{"v": 1.0000001}], [{"v": 1.0}], PLAIN) != []
 

@@ -13,10 +13,10 @@ from tahoe.testing.temporary_tables import TemporaryTables
 
 def test_rows_are_mappings_or_arrow_data(tmp_path: Path) -> None:
     make = TemporaryTables(tmp_path / "tables")
-    one, two = make([{"id": 1}, {"id": 2}]), make(pa.table({"id": [1, 2]}))
-    assert one.url != two.url
-    assert_rows(one, two)
-    assert_history(one, ["CREATE TABLE", "WRITE"])
+    first, two = make([{"id": 1}, {"id": 2}]), make(pa.table({"id": [1, 2]}))
+    assert first.url != two.url
+    assert_rows(first, two)
+    assert_history(first, ["CREATE TABLE", "WRITE"])
     assert_schema(make([{"id": 1, "day": None}], schema={"id": "int", "day": "date"}), {"id": "int", "day": "date"})
 
 

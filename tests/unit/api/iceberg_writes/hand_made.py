@@ -146,5 +146,5 @@ class Writer:
 
     def assert_rows(self, *ids: int) -> None:
         self.assert_ids(*ids)
-        found = self.table.to_arrow()
-        assert canonical(LocalClient(self.catalog).load_table("default.t").scan().to_arrow()) == canonical(found)
+        actual = self.table.to_arrow()
+        assert canonical(LocalClient(self.catalog).load_table("default.t").scan().to_arrow()) == canonical(actual)

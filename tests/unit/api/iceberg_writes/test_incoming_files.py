@@ -182,8 +182,8 @@ def test_moved_rows_keep_their_ids(tmp_path: Path, by_client: bool) -> None:
     assert writer.commit("overwrite", moved, without="m").status == 200
     writer.assert_rows(30, 2, 9)
     table = writer.table
-    found = {row["id"]: row["_row_id"] for row in table.to_arrow(row_ids=True).to_pylist()}
-    assert (found[30], found[2], found[9] > 2) == (2, 1, True)
+    actual = {row["id"]: row["_row_id"] for row in table.to_arrow(row_ids=True).to_pylist()}
+    assert (actual[30], actual[2], actual[9] > 2) == (2, 1, True)
     assert metrics(table)["numRegisteredFiles"] == str(int(by_client))
     assert table.check(strict=True, deep=True) == []
 

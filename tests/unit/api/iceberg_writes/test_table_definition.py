@@ -190,9 +190,9 @@ def test_types_become_wider_where_delta_allows_it(client: LocalClient, tmp_path:
         update.update_column("id", LongType())
     table = client.load_table("default.t")
     table.append(rows(table.schema().as_arrow(), id=[2**40]))
-    found = tahoe.Table(tmp_path / "t").to_arrow()
-    assert sorted(found["id"].to_pylist()) == [1, 2**40]
-    assert canonical(found) == canonical(table.scan().to_arrow())
+    actual = tahoe.Table(tmp_path / "t").to_arrow()
+    assert sorted(actual["id"].to_pylist()) == [1, 2**40]
+    assert canonical(actual) == canonical(table.scan().to_arrow())
 
 
 def test_rules_of_the_table_protect_their_columns(client: LocalClient, tmp_path: Path) -> None:

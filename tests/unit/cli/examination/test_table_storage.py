@@ -143,13 +143,13 @@ def test_the_innermost_mount_decides_the_file_system(folder: str, kind: str, sta
 
 @pytest.mark.parametrize("kind", ["fuse.gcsfuse", "fuse.blobfuse2", "fuse.mount-s3", "cifs", "vboxsf", "virtiofs"])
 def test_a_network_file_system_is_noted(kind: str) -> None:
-    found = table_storage.of_file_system(kind)
-    assert found.state is State.NOTE and kind in found.sentence
+    actual = table_storage.of_file_system(kind)
+    assert actual.state is State.NOTE and kind in actual.sentence
 
 
 def test_a_file_system_without_hard_links_is_a_problem() -> None:
-    found = table_storage.of_file_system("exfat")
-    assert found.state is State.PROBLEM and "hard links" in found.sentence
+    actual = table_storage.of_file_system("exfat")
+    assert actual.state is State.PROBLEM and "hard links" in actual.sentence
 
 
 @pytest.mark.parametrize(
@@ -159,8 +159,8 @@ def test_a_file_system_without_hard_links_is_a_problem() -> None:
 def test_a_folder_that_cannot_be_written_is_noted_with_the_reason(
     may_write: bool, is_read_only: bool, state: State, says: str
 ) -> None:
-    found = table_storage.of_folder("/mnt", may_write=may_write, is_read_only=is_read_only)
-    assert found.state is state and says in found.sentence
+    actual = table_storage.of_folder("/mnt", may_write=may_write, is_read_only=is_read_only)
+    assert actual.state is state and says in actual.sentence
 
 
 def test_an_unknown_file_system_is_not_examined() -> None:

@@ -23,7 +23,7 @@ def answers(text: str, time_zone: str = "UTC", **columns: pa.Array) -> list[Any]
 def answer(text: str, time_zone: str = "UTC") -> Any:
     """The value of an expression without columns; where it is an error, its code."""
     try:
-        (found,) = answers(text, time_zone)
+        (actual,) = answers(text, time_zone)
     except InvalidRequest as error:
         return error.code
-    return found
+    return actual

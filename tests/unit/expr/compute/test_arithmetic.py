@@ -87,8 +87,8 @@ def test_what_has_no_number_is_nan(text: str) -> None:
 
 def test_remainders_of_floats_keep_nan_and_infinity() -> None:
     column = pa.array([INF, 5.0, None, NAN])
-    found = answers("x % 3", x=column)
-    assert math.isnan(found[0]) and found[1:3] == [2.0, None] and math.isnan(found[3])
+    actual = answers("x % 3", x=column)
+    assert math.isnan(actual[0]) and actual[1:3] == [2.0, None] and math.isnan(actual[3])
 
 
 def test_a_zero_divisor_beside_null_is_no_division() -> None:

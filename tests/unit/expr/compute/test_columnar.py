@@ -48,21 +48,21 @@ def test_decimals_by_columns_are_those_of_single_values(
         right = pa.array([None if value == 0 else value for value in right.to_pylist()], right.type)
     expected: list[Decimal | None] = []
     fits = True
-    for one, other in zip(left.to_pylist(), right.to_pylist(), strict=True):
-        if one is None or other is None:
+    for item, other in zip(left.to_pylist(), right.to_pylist(), strict=True):
+        if item is None or other is None:
             expected.append(None)
             continue
-        rounded = by_value(op, one, other).quantize(Decimal(1).scaleb(-target.scale), ROUND_HALF_UP, EXACT)
+        rounded = by_value(op, item, other).quantize(Decimal(1).scaleb(-target.scale), ROUND_HALF_UP, EXACT)
         fits &= len(rounded.as_tuple().digits) <= precision or abs(rounded) < Decimal(10) ** (precision - target.scale)
         expected.append(rounded)
     try:
-        found = COLUMNAR[op](left, right, target)
+        actual = COLUMNAR[op](left, right, target)
     except Incomputable:
         assert not fits
         return
-    if found is not None:
+    if actual is not None:
         assert fits
-        assert found.to_pylist() == expected
+        assert actual.to_pylist() == expected
 
 
 @pytest.mark.parametrize("kind", [pa.int8(), pa.int16(), pa.int32(), pa.int64()], ids=str)
@@ -108,5 +108,5 @@ def test_constant_places_in_texts_are_those_of_columns(texts: list[str | None], 
         (f"left(s, {length})", "left(s, b)"),
         (f"right(s, {length})", "right(s, b)"),
     ):
-        found, wanted = (compute(parse_expression(text, schema), table) for text in (constant, by_columns))
-        assert found.to_pylist() == wanted.to_pylist(), constant
+        actual, expected = (compute(parse_expression(text, schema), table) for text in (constant, by_columns))
+        assert actual.to_pylist() == expected.to_pylist(), constant

@@ -16,9 +16,9 @@ OTHER = StructType((StructField("id", LONG), StructField("new", LONG), StructFie
 
 def test_letters_case_does_not_matter_and_the_schemas_spelling_is_given() -> None:
     names = ColumnNames(ONE)
-    found = names.reference(("PLACE", "x"), "PLACE.x")
-    assert (found.path, found.data_type, found.qualifier) == (("place", "X"), LONG, None)
-    assert names.reference(("PLACE", "x"), "PLACE.x") is found, "it is looked up once"
+    actual = names.reference(("PLACE", "x"), "PLACE.x")
+    assert (actual.path, actual.data_type, actual.qualifier) == (("place", "X"), LONG, None)
+    assert names.reference(("PLACE", "x"), "PLACE.x") is actual, "it is looked up once"
 
 
 def test_a_name_that_is_nowhere_is_told_with_those_there_are() -> None:
@@ -44,5 +44,5 @@ def test_of_two_schemas_a_qualifier_decides_and_a_name_of_both_is_ambiguous() ->
 
 
 def test_a_column_that_is_called_as_a_qualifier_is_found_where_the_qualifier_leads_nowhere() -> None:
-    found = ColumnNames({"target": ONE, "source": OTHER}).reference(("source", "x"), "source.x")
-    assert (found.qualifier, found.path) == ("source", ("source", "X"))
+    actual = ColumnNames({"target": ONE, "source": OTHER}).reference(("source", "x"), "source.x")
+    assert (actual.qualifier, actual.path) == ("source", ("source", "X"))

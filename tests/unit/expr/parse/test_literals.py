@@ -33,8 +33,8 @@ from tahoe.schema.types import PrimitiveType
     ],
 )
 def test_a_number_has_the_value_and_the_type_that_spark_gives_it(text: str, value: Any, data_type: str) -> None:
-    found = number(text, UTC)
-    assert (found.value, str(found.data_type)) == (value, data_type)
+    actual = number(text, UTC)
+    assert (actual.value, str(actual.data_type)) == (value, data_type)
 
 
 @pytest.mark.parametrize("text", ["128Y", "32768S", "9223372036854775808L", "1" * 39])

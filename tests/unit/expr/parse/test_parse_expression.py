@@ -389,10 +389,10 @@ def test_operators_bind_as_on_spark(text: str) -> None:
     ],
 )
 def test_a_constant_is_what_spark_reads(text: str, value: Any) -> None:
-    found = parse_expression(text, SCHEMA)
-    assert isinstance(found, Literal)
-    assert found.value == value
-    assert parse_expression(sql_of_expression(found), SCHEMA) == found
+    actual = parse_expression(text, SCHEMA)
+    assert isinstance(actual, Literal)
+    assert actual.value == value
+    assert parse_expression(sql_of_expression(actual), SCHEMA) == actual
 
 
 @pytest.mark.parametrize(

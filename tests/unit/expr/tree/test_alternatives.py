@@ -51,7 +51,9 @@ def test_every_row_gets_the_answer_that_sql_gives_to_the_terms_one_by_one(data: 
     expected = [sql_model.answer(predicate, row) for row in rows]
     assert evaluate(predicate, table).to_pylist() == expected, predicate
     short = evaluate(outline(predicate), table).to_pylist()
-    assert all(there is True for there, wanted in zip(short, expected, strict=True) if wanted is True), outline(predicate)
+    assert all(there is True for there, expected_rows in zip(short, expected, strict=True) if expected_rows is True), outline(
+        predicate
+    )
 
 
 ASKED = ("=", "=", "=", "<", "<=", ">", ">=", "!=", "is null", "is not null")

@@ -46,8 +46,8 @@ def to(name: str) -> PrimitiveType:
     ],
 )
 def test_a_value_is_cast_as_spark_casts_it_in_the_sessions_zone(value: Any, target: DataType, expected: Any) -> None:
-    found = cast_value(value, target, BERLIN)
-    assert found == expected and type(found) is type(expected)
+    actual = cast_value(value, target, BERLIN)
+    assert actual == expected and type(actual) is type(expected)
 
 
 def test_nan_is_read_by_its_name() -> None:

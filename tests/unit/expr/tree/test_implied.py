@@ -41,12 +41,12 @@ OPERATORS = ("=", "<", "<=", ">", ">=", "!=", "<=>")
 
 
 def rows():
-    found = []
+    actual = []
     for i in range(20):
         pools = {kind: [*sql_model.POOLS[kind][1], None] for kind in KINDS}
         row = {f"c_{kind}": pool[i % len(pool)] for kind, pool in pools.items()}
-        found.append({**row, "s": None if i % 4 == 3 else {"inner": [1, 2, None][i % 3]}})
-    return pa.Table.from_pylist(found, to_arrow_schema(SCHEMA))
+        actual.append({**row, "s": None if i % 4 == 3 else {"inner": [1, 2, None][i % 3]}})
+    return pa.Table.from_pylist(actual, to_arrow_schema(SCHEMA))
 
 
 def understood():
@@ -78,8 +78,8 @@ def is_implied(text):
     if predicate is None:
         return
     meant = compute_mask(expression, rows())
-    kept = pc.fill_null(evaluate(predicate, rows()), False)
-    assert not pc.any(pc.and_not(meant, kept)).as_py(), (text, str(predicate))
+    remaining = pc.fill_null(evaluate(predicate, rows()), False)
+    assert not pc.any(pc.and_not(meant, remaining)).as_py(), (text, str(predicate))
 
 
 def test_there_is_something_to_test():
@@ -115,8 +115,8 @@ def test_it_keeps_no_more_rows_than_a_filter_of_the_same_text():
         except InvalidRequest:
             continue
         predicate = to_predicate(parse_condition(text, SCHEMA))
-        kept = rows().num_rows if predicate is None else pc.sum(evaluate(predicate, rows())).as_py() or 0
-        if kept > (pc.sum(exact).as_py() or 0):
+        remaining = rows().num_rows if predicate is None else pc.sum(evaluate(predicate, rows())).as_py() or 0
+        if remaining > (pc.sum(exact).as_py() or 0):
             sharper.append(text)
     assert sharper == []
 

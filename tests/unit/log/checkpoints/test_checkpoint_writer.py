@@ -77,18 +77,18 @@ def test_expired_tombstones_and_transactions_are_left_out() -> None:
     )
     log.commit(remove(add("a"), 10), remove(add("b"), WEEK_MS), replace(remove(add("c")), deletion_timestamp=None))
     write(log, now_ms=WEEK_MS + 10, **{"delta.setTransactionRetentionDuration": "interval 7 days"})
-    assert [found["path"] for found in members(log, "remove")] == ["b"]
-    assert sorted(found["appId"] for found in members(log, "txn")) == ["any", "new"]
+    assert [actual["path"] for actual in members(log, "remove")] == ["b"]
+    assert sorted(actual["appId"] for actual in members(log, "txn")) == ["any", "new"]
 
 
 def test_statistics_are_written_as_text_and_as_struct_as_the_properties_ask() -> None:
     log = memory_log()
     log.begin(add("a", low=3, high=8))
     write(log)
-    (found,) = members(log, "add")
-    assert found["stats"] == add("a", low=3, high=8).stats
-    assert found["stats_parsed"]["minValues"] == {"id": 3, "name": "n3"}
-    assert found["partitionValues_parsed"] == {"part": "a"}
+    (actual,) = members(log, "add")
+    assert actual["stats"] == add("a", low=3, high=8).stats
+    assert actual["stats_parsed"]["minValues"] == {"id": 3, "name": "n3"}
+    assert actual["partitionValues_parsed"] == {"part": "a"}
     write(log, **{"delta.checkpoint.writeStatsAsStruct": "false"})
     assert not {"stats_parsed", "partitionValues_parsed"} & set(members(log, "add")[0])
     write(log, **{"delta.checkpoint.writeStatsAsJson": "false"})
@@ -109,8 +109,8 @@ def test_struct_statistics_of_an_older_checkpoint_are_carried_over_and_those_of_
     write(log)
     log.commit(add("b", low=2), replace(add("broken"), stats="{"))
     write(log)
-    found = {each["path"]: each["stats_parsed"] for each in members(log, "add")}
-    assert {path: stats and stats["minValues"] for path, stats in found.items()} == {
+    actual = {each["path"]: each["stats_parsed"] for each in members(log, "add")}
+    assert {path: stats and stats["minValues"] for path, stats in actual.items()} == {
         "a": {"id": 1, "name": "n1"},
         "b": {"id": 2, "name": "n2"},
         "none": None,
@@ -125,9 +125,9 @@ def test_statistics_follow_a_schema_that_has_changed() -> None:
     schema = StructType((StructField("name", PrimitiveType("string")), StructField("x", PrimitiveType("date"))))
     log.commit(Metadata("a-table", schema.to_json()), add("b", partition_values={}, stats='{"minValues":{"x":"2020-01-01"}}'))
     write(log)
-    found = {each["path"]: each["stats_parsed"]["minValues"] for each in members(log, "add")}
-    assert found["a"] == {"name": "n1", "x": None}
-    assert str(found["b"]["x"]) == "2020-01-01"
+    actual = {each["path"]: each["stats_parsed"]["minValues"] for each in members(log, "add")}
+    assert actual["a"] == {"name": "n1", "x": None}
+    assert str(actual["b"]["x"]) == "2020-01-01"
 
 
 def test_values_of_all_types_are_typed(tmp_path: Path) -> None:
@@ -154,8 +154,8 @@ def test_values_of_all_types_are_typed(tmp_path: Path) -> None:
     values = {f"p_{n}": value for n, value in partitions.items()}
     log.commit(Protocol(3, 7, features, features), metadata, add("a", stats=stats, partition_values=values))
     write(log)
-    (found,) = members(log, "add")
-    assert found["stats_parsed"]["minValues"] == {
+    (actual,) = members(log, "add")
+    assert actual["stats_parsed"]["minValues"] == {
         "b": -1,
         "f": 0.5,
         "c": Decimal("12345678901234567.125"),
@@ -163,9 +163,9 @@ def test_values_of_all_types_are_typed(tmp_path: Path) -> None:
         "t": datetime(2020, 1, 1, 0, 0, 0, 123_000, UTC),
         "n": datetime(2020, 1, 1, 0, 0, 0, 123_000),
     }
-    assert found["stats_parsed"]["nullCount"] | {"bin": 1, "yes": 2, "b": 0} == found["stats_parsed"]["nullCount"]
-    assert found["stats_parsed"]["tightBounds"] is False
-    parsed = found["partitionValues_parsed"]
+    assert actual["stats_parsed"]["nullCount"] | {"bin": 1, "yes": 2, "b": 0} == actual["stats_parsed"]["nullCount"]
+    assert actual["stats_parsed"]["tightBounds"] is False
+    parsed = actual["partitionValues_parsed"]
     assert (parsed["p_b"], parsed["p_f"], parsed["p_c"], parsed["p_yes"]) == (5, 1.5, Decimal("7.125"), True)
     assert parsed["p_t"] == datetime(2020, 1, 1, 0, 0, 0, 1, UTC)
     assert DeltaTable(str(tmp_path)).get_add_actions().num_rows == 1

@@ -33,10 +33,10 @@ def test_files_of_one_writer_have_one_shape_and_their_numbers_and_bounds_are_fou
     shape = FooterShape.of(footer(1, "a"))
     assert shape is not None
     for first, text, rows in ((-5, "", 1), (1 << 40, "a longer text é", 63), (7, "z" * 100, 5)):
-        found = shape.values_in(footer(first, text, rows))
-        assert found is not None
-        assert read_integer(found[shape.rows], 0) == rows
-        least, greatest = ([found[place] for place in sides] for sides in zip(*shape.bounds.values(), strict=True))
+        actual = shape.values_in(footer(first, text, rows))
+        assert actual is not None
+        assert read_integer(actual[shape.rows], 0) == rows
+        least, greatest = ([actual[place] for place in sides] for sides in zip(*shape.bounds.values(), strict=True))
         assert least[:2] == [first.to_bytes(8, "little", signed=True), text.encode()]
         assert greatest[:2] == [(first + rows - 1).to_bytes(8, "little", signed=True), text.encode()]
 
@@ -57,14 +57,14 @@ def test_no_bit_can_be_changed_so_that_a_footer_has_the_shape_and_arrow_cannot_t
     """All bits of a footer. (Of those that have the shape still, it is walked that nothing is wrong with them.)"""
     shape, whole = FooterShape.of(footer(1, "a")), footer(9, "text")
     assert shape is not None
-    kept = 0
+    remaining = 0
     for bit in range(8 * len(whole)):
         changed = bytearray(whole)
         changed[bit // 8] ^= 1 << bit % 8
         if shape.values_in(bytes(changed)) is not None:
             assert fault_in_footer(bytes(changed)) is None, bit
-            kept += 1
-    assert kept > 200
+            remaining += 1
+    assert remaining > 200
 
 
 def test_bytes_left_out_or_put_in_are_another_shape_or_a_footer_that_arrow_can_take() -> None:

@@ -40,5 +40,5 @@ def test_text_that_is_no_summary_is_none(text: str) -> None:
 
 
 def test_columns_have_one_name_each() -> None:
-    one, other = pa.struct([("path", pa.string())]), pa.struct([("path", pa.string()), ("size", pa.int64())])
-    assert columns_of(one) == columns_of(pa.struct([("path", pa.string())])) != columns_of(other)
+    first, other = pa.struct([("path", pa.string())]), pa.struct([("path", pa.string()), ("size", pa.int64())])
+    assert columns_of(first) == columns_of(pa.struct([("path", pa.string())])) != columns_of(other)

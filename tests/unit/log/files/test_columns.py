@@ -13,9 +13,9 @@ WANTED = pa.struct([("a", pa.int64()), ("deep", pa.struct([("x", pa.string())]))
 
 def test_members_that_a_struct_lacks_are_null_and_others_are_dropped_at_any_depth() -> None:
     values = pa.array([{"a": 1, "gone": 2, "deep": {"x": "u", "y": 1}}, None, {"a": None, "gone": 3, "deep": None}])
-    found = cast_members(values, WANTED)
-    assert found.type == WANTED
-    assert found.to_pylist() == [{"a": 1, "deep": {"x": "u"}, "new": None}, None, {"a": None, "deep": None, "new": None}]
+    actual = cast_members(values, WANTED)
+    assert actual.type == WANTED
+    assert actual.to_pylist() == [{"a": 1, "deep": {"x": "u"}, "new": None}, None, {"a": None, "deep": None, "new": None}]
 
 
 def test_values_of_the_type_are_the_same_object() -> None:
@@ -25,13 +25,13 @@ def test_values_of_the_type_are_the_same_object() -> None:
 
 
 def test_tables_are_joined_and_a_column_that_only_some_have_is_null_in_the_others() -> None:
-    one = pa.table({"path": ["a"], "extra": [1]})
+    first = pa.table({"path": ["a"], "extra": [1]})
     other = pa.table({"path": ["b"], "more": [[1]]})
-    assert concat([one, other], one.schema).to_pylist() == [
+    assert concat([first, other], first.schema).to_pylist() == [
         {"path": "a", "extra": 1, "more": None},
         {"path": "b", "extra": None, "more": [1]},
     ]
-    assert concat([], one.schema).schema == one.schema and concat([], one.schema).num_rows == 0
+    assert concat([], first.schema).schema == first.schema and concat([], first.schema).num_rows == 0
 
 
 def test_small_chunks_are_joined_and_large_ones_stay_apart() -> None:
@@ -39,8 +39,8 @@ def test_small_chunks_are_joined_and_large_ones_stay_apart() -> None:
     table = pa.table({"n": few})
     assert with_fewer_chunks(table) is table
     many = pa.table({"n": pa.chunked_array([[number] for number in range(100)] + [list(range(9_000))])})
-    found = with_fewer_chunks(many)
-    assert found.equals(many) and [len(chunk) for chunk in found["n"].chunks] == [100, 9_000]
+    actual = with_fewer_chunks(many)
+    assert actual.equals(many) and [len(chunk) for chunk in actual["n"].chunks] == [100, 9_000]
 
 
 def test_rows_are_returned_in_any_order_across_chunks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,17 +52,17 @@ def test_every_cut_of_a_sealed_commit_is_told() -> None:
 @pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.soak)])
 def test_every_flipped_bit_of_a_sealed_commit_is_told_or_changes_nothing(step: int) -> None:
     data = with_commit_checksum(3, ACTIONS)
-    told = 0
+    count = 0
     for bit in range(0, len(data) * 8, step):
         flipped = bytearray(data)
         flipped[bit // 8] ^= 1 << bit % 8
         try:
-            found = parse_commit(commit_name(3), bytes(flipped), URL)
+            actual = parse_commit(commit_name(3), bytes(flipped), URL)
         except CorruptTable as error:
-            told += commit_name(3) in error.message
+            count += commit_name(3) in error.message
         else:
-            assert tuple(found[1:]) == tuple(ACTIONS[1:]) and b'"tahoe.seal":"' not in flipped.split(b"\n")[0][-60:]
-    assert told * step > 7.9 * (len(data) - len('"tahoe.seal":"'))
+            assert tuple(actual[1:]) == tuple(ACTIONS[1:]) and b'"tahoe.seal":"' not in flipped.split(b"\n")[0][-60:]
+    assert count * step > 7.9 * (len(data) - len('"tahoe.seal":"'))
 
 
 @pytest.mark.parametrize("end", ["a line more", "a line twice", "a line less", "no line break", "lines in another order"])

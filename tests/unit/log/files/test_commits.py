@@ -46,8 +46,8 @@ RIGHT = {
 
 @pytest.mark.parametrize("case", RIGHT)
 def test_a_commit_is_read_right(case: str) -> None:
-    found = [action for action in _parse(RIGHT[case]) if isinstance(action, AddFile)]
-    assert [(a.path, a.size, a.data_change) for a in found] == [("a", 1, True)]
+    actual = [action for action in _parse(RIGHT[case]) if isinstance(action, AddFile)]
+    assert [(a.path, a.size, a.data_change) for a in actual] == [("a", 1, True)]
 
 
 WRONG = {

@@ -56,7 +56,7 @@ def test_what_is_no_hint_is_refused(text: str) -> None:
 
 
 def test_the_canonical_form_does_not_depend_on_order_or_on_the_checksum_itself() -> None:
-    one = {"b": [1, "x y"], "a": {"d": None, "c": True}, "checksum": "old"}
+    first = {"b": [1, "x y"], "a": {"d": None, "c": True}, "checksum": "old"}
     other = {"a": {"c": True, "d": None}, "b": [1, "x y"]}
-    assert canonical_json(one) == canonical_json(other) and checksum_of_json(one) == checksum_of_json(other)
+    assert canonical_json(first) == canonical_json(other) and checksum_of_json(first) == checksum_of_json(other)
     assert checksum_of_json({"a": 1}) != checksum_of_json({"a": "1"})

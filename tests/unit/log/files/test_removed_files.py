@@ -151,7 +151,7 @@ def test_a_restore_and_a_clone_of_many_files_commit_what_those_of_single_actions
     restored_version = table.version() - 1
     table.append(pa.table({"id": [9], "part": ["new"]}))
     before = {path: path.read_bytes() for path in (tmp_path / "t" / "_delta_log").iterdir()}
-    found = []
+    actual = []
     for many in (False, True):
         if many:
             request.getfixturevalue("many")
@@ -164,13 +164,13 @@ def test_a_restore_and_a_clone_of_many_files_commit_what_those_of_single_actions
         clone = tahoe.Table(table.url)
         cloned = clone.clone(tmp_path / f"clone{many}", shallow=True)
         copy = tahoe.Table(tmp_path / f"clone{many}")
-        found.append((restored.metrics, _actions(table), cloned.metrics, _actions(copy), copy.to_arrow().sort_by("id")))
+        actual.append((restored.metrics, _actions(table), cloned.metrics, _actions(copy), copy.to_arrow().sort_by("id")))
         in_memory, read = table.snapshot(), tahoe.Table(table.url).snapshot()
         assert sorted(map(str, add_files(in_memory.files()))) == sorted(map(str, add_files(read.files())))
         assert_laws(table)
         assert table.check() == [] and copy.check() == []
-    assert found[0] == found[1]
-    assert {name for action in found[0][1] for name in action} >= {"add", "remove"}
+    assert actual[0] == actual[1]
+    assert {name for action in actual[0][1] for name in action} >= {"add", "remove"}
 
 
 def test_a_restore_of_many_files_names_a_missing_file(tmp_path: Path, many: None) -> None:

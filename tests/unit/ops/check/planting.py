@@ -163,7 +163,7 @@ def put(version: int, kind: str, **members: Any) -> Plant:
     def change(actions: list[dict[str, Any]]) -> None:
         value = next(action[kind] for action in actions if kind in action)
         value.update(members)
-        for name in [name for name, held in members.items() if held is ...]:
+        for name in [name for name, content in members.items() if content is ...]:
             del value[name]
 
     return edit(version, change)
@@ -178,8 +178,8 @@ def configure(version: int, **properties: str) -> Plant:
     """Table properties; `_` replaces a point."""
 
     def change(actions: list[dict[str, Any]]) -> None:
-        held = next(action["metaData"] for action in actions if "metaData" in action)["configuration"]
-        held.update({name.replace("__", "."): value for name, value in properties.items()})
+        content = next(action["metaData"] for action in actions if "metaData" in action)["configuration"]
+        content.update({name.replace("__", "."): value for name, value in properties.items()})
 
     return edit(version, change)
 
@@ -204,9 +204,9 @@ def schema(version: int, change: Callable[[list[dict[str, Any]]], Any]) -> Plant
 
     def changed(actions: list[dict[str, Any]]) -> None:
         value = next(action["metaData"] for action in actions if "metaData" in action)
-        held = json.loads(value["schemaString"])
-        change(held["fields"])
-        value["schemaString"] = json.dumps(held)
+        content = json.loads(value["schemaString"])
+        change(content["fields"])
+        value["schemaString"] = json.dumps(content)
 
     return edit(version, changed)
 
@@ -216,8 +216,8 @@ def statistics(version: int, **members: Any) -> Plant:
 
     def change(actions: list[dict[str, Any]]) -> None:
         value = next(action["add"] for action in actions if "add" in action)
-        held = {**json.loads(value["stats"]), **members}
-        value["stats"] = json.dumps({name: each for name, each in held.items() if each is not ...})
+        content = {**json.loads(value["stats"]), **members}
+        value["stats"] = json.dumps({name: each for name, each in content.items() if each is not ...})
 
     return edit(version, change)
 
@@ -236,12 +236,12 @@ def file(pattern: str, change: Callable[[bytes], bytes | None]) -> Plant:
     """The bytes of the first file of a pattern below the table's root; None deletes it."""
 
     def plant(table: Path) -> None:
-        found = sorted(table.glob(pattern))[0]
-        changed = change(found.read_bytes())
+        actual = sorted(table.glob(pattern))[0]
+        changed = change(actual.read_bytes())
         if changed is None:
-            found.unlink()
+            actual.unlink()
         else:
-            found.write_bytes(changed)
+            actual.write_bytes(changed)
 
     return plant
 
@@ -250,8 +250,8 @@ def checksum(version: int, **members: Any) -> Plant:
     """Members of a version's checksum."""
 
     def change(data: bytes) -> bytes:
-        held = {**json.loads(data), **members}
-        return json.dumps({name: each for name, each in held.items() if each is not ...}).encode()
+        content = {**json.loads(data), **members}
+        return json.dumps({name: each for name, each in content.items() if each is not ...}).encode()
 
     return file(f"_delta_log/{version:020d}.crc", change)
 
@@ -267,9 +267,9 @@ def checkpoint(change: Callable[[list[dict[str, Any]]], Any], **columns: pa.Data
 
 def change_rows(found: Path, change: Callable[[list[dict[str, Any]]], Any], columns: dict[str, pa.DataType]) -> None:
     """The rows of a Parquet file, changed in place or replaced."""
-    held = pq.read_table(found)
-    types = {field.name: field.type for field in held.schema} | columns
-    rows = [dict.fromkeys(types) | row for row in held.to_pylist()]
+    content = pq.read_table(found)
+    types = {field.name: field.type for field in content.schema} | columns
+    rows = [dict.fromkeys(types) | row for row in content.to_pylist()]
     changed = change(rows)
     pq.write_table(pa.Table.from_pylist(rows if changed is None else changed, schema=pa.schema(list(types.items()))), found)
 
@@ -278,10 +278,10 @@ def sidecar(change: Callable[[list[dict[str, Any]]], Any], **columns: pa.DataTyp
     """The rows of a V2 checkpoint's one sidecar; the top level's summary of the sidecar is corrected."""
 
     def plant(table: Path) -> None:
-        (found,) = (log_of(table) / "_sidecars").glob("*.parquet")
-        change_rows(found, change, columns)
-        kinds = pq.read_table(found).to_pylist()
-        size, adds = found.stat().st_size, sum(row["add"] is not None for row in kinds)
+        (actual,) = (log_of(table) / "_sidecars").glob("*.parquet")
+        change_rows(actual, change, columns)
+        kinds = pq.read_table(actual).to_pylist()
+        size, adds = actual.stat().st_size, sum(row["add"] is not None for row in kinds)
         tags = {"numOfAddFiles": str(adds), "sidecarNumActions": str(len(kinds)), "sidecarSizeInBytes": str(size)}
 
         def told(rows: list[dict[str, Any]]) -> None:
@@ -297,9 +297,9 @@ def rewrite(version: int, pattern: str, **written_as: Any) -> Plant:
     """A commit's one data file, written again with other settings of Parquet; the commit says its new size."""
 
     def plant(table: Path) -> None:
-        (found,) = table.glob(pattern)
-        pq.write_table(pq.read_table(found, partitioning=None), found, **written_as)
-        put(version, "add", size=found.stat().st_size)(table)
+        (actual,) = table.glob(pattern)
+        pq.write_table(pq.read_table(actual, partitioning=None), actual, **written_as)
+        put(version, "add", size=actual.stat().st_size)(table)
 
     return plant
 
@@ -308,10 +308,10 @@ def pointer(**members: Any) -> Plant:
     """Members of `_last_checkpoint`, with a recomputed checksum if none is given."""
 
     def change(data: bytes) -> bytes:
-        held = {**json.loads(data), **members}
+        content = {**json.loads(data), **members}
         if "checksum" not in members:
-            held["checksum"] = checksum_of_json(held)
-        return json.dumps(held).encode()
+            content["checksum"] = checksum_of_json(content)
+        return json.dumps(content).encode()
 
     return file("_delta_log/_last_checkpoint", change)
 
@@ -376,10 +376,10 @@ def without_feature(actions: list[dict[str, Any]], name: str) -> None:
 
 
 def null_in(table: Path, pattern: str) -> None:
-    found = sorted(table.glob(pattern))[0]
-    held = pq.read_table(found, partitioning=None)
-    values = pa.array([None, *held["id"].to_pylist()[1:]], pa.int64())
-    pq.write_table(held.set_column(held.schema.get_field_index("id"), "id", values), found)
+    actual = sorted(table.glob(pattern))[0]
+    content = pq.read_table(actual, partitioning=None)
+    values = pa.array([None, *content["id"].to_pylist()[1:]], pa.int64())
+    pq.write_table(content.set_column(content.schema.get_field_index("id"), "id", values), actual)
 
 
 def vector(actions: list[dict[str, Any]], **members: Any) -> None:
@@ -387,8 +387,8 @@ def vector(actions: list[dict[str, Any]], **members: Any) -> None:
 
 
 def without_column(table: Path, pattern: str, column: str) -> None:
-    found = sorted(table.glob(pattern))[0]
-    pq.write_table(pq.read_table(found).drop_columns([column]), found)
+    actual = sorted(table.glob(pattern))[0]
+    pq.write_table(pq.read_table(actual).drop_columns([column]), actual)
 
 
 def configured(table: Path, **properties: str) -> dict[str, Any]:
@@ -401,9 +401,9 @@ def configured(table: Path, **properties: str) -> dict[str, Any]:
 def with_fields(table: Path, change: Callable[[list[dict[str, Any]]], Any]) -> dict[str, Any]:
     """The first metadata with other top-level fields."""
     metadata = first(table, 0, "metaData")
-    held = json.loads(metadata["schemaString"])
-    change(held["fields"])
-    return {**metadata, "schemaString": json.dumps(held)}
+    content = json.loads(metadata["schemaString"])
+    change(content["fields"])
+    return {**metadata, "schemaString": json.dumps(content)}
 
 
 def without_id(actions: list[dict[str, Any]]) -> None:
@@ -424,36 +424,36 @@ def inline_vector(*positions: int) -> dict[str, Any]:
 
 def in_a_folder_of_another_name(table: Path) -> None:
     """The vector's file goes into a folder whose name has a point, and the log says so."""
-    (found,) = table.glob("deletion_vector_*.bin")
+    (actual,) = table.glob("deletion_vector_*.bin")
     (table / "a.b").mkdir()
-    found.rename(table / "a.b" / found.name)
-    held = first(table, 1, "add")["deletionVector"]["pathOrInlineDv"]
-    edit(1, lambda actions: vector(actions, pathOrInlineDv=f"a.b{held}"))(table)
+    actual.rename(table / "a.b" / actual.name)
+    content = first(table, 1, "add")["deletionVector"]["pathOrInlineDv"]
+    edit(1, lambda actions: vector(actions, pathOrInlineDv=f"a.b{content}"))(table)
 
 
 def renamed_checkpoint(name: str) -> Plant:
     """The one checkpoint under another name."""
 
     def plant(table: Path) -> None:
-        (found,) = log_of(table).glob("*.checkpoint.parquet")
-        found.rename(found.with_name(name))
+        (actual,) = log_of(table).glob("*.checkpoint.parquet")
+        actual.rename(actual.with_name(name))
 
     return plant
 
 
 def in_two_parts(table: Path) -> None:
     """The one checkpoint as two files, the second with its last row."""
-    (found,) = log_of(table).glob("*.checkpoint.parquet")
-    held = pq.read_table(found)
-    found.unlink()
-    for part, rows in ((1, held[:-1]), (2, held[-1:])):
+    (actual,) = log_of(table).glob("*.checkpoint.parquet")
+    content = pq.read_table(actual)
+    actual.unlink()
+    for part, rows in ((1, content[:-1]), (2, content[-1:])):
         pq.write_table(rows, log_of(table) / f"{3:020d}.checkpoint.{part:010d}.{2:010d}.parquet")
 
 
 def one_file_beside_the_sidecar(table: Path) -> None:
     """A file action moves from the sidecar to the top level."""
-    (found,) = (log_of(table) / "_sidecars").glob("*.parquet")
-    kind = pq.read_schema(found).field("add").type
+    (actual,) = (log_of(table) / "_sidecars").glob("*.parquet")
+    kind = pq.read_schema(actual).field("add").type
     moved: list[dict[str, Any]] = []
     sidecar(lambda rows: moved.append(rows.pop()))(table)
 

@@ -91,7 +91,7 @@ def test_a_file_cannot_imitate_the_text_of_another(commits_file: AddFile, checkp
 
 
 def findings(root: Path) -> list[tuple[str, int | None]]:
-    return [(one.code, one.version) for one in check_table(LocalLogStore(root))]
+    return [(item.code, item.version) for item in check_table(LocalLogStore(root))]
 
 
 def test_swapped_commits_of_another_writer_are_told_by_what_they_say_that_they_had_read(foreign: Callable[..., Path]) -> None:
@@ -106,7 +106,7 @@ def test_a_copied_commit_is_told_once(foreign: Callable[..., Path]) -> None:
     root = foreign()
     change_info(commit(root, 2), readVersion=None)
     commit(root, 3).write_bytes(commit(root, 2).read_bytes())
-    assert [one for one in findings(root) if one[0] == "commit"] == [("commit", 3)]
+    assert [item for item in findings(root) if item[0] == "commit"] == [("commit", 3)]
 
 
 def test_a_copied_commit_without_a_transaction_id_is_told_by_its_bytes(foreign: Callable[..., Path]) -> None:
@@ -140,9 +140,9 @@ def test_a_commit_that_lost_its_time_is_told_and_its_changes_are_not_shown(forei
     text = commit(root, 3).read_text()
     commit(root, 3).write_text(text.partition("\n")[2])
     assert ("commit", 3) in findings(root)
-    with pytest.raises(CorruptTable) as told:
+    with pytest.raises(CorruptTable) as raised:
         Table(root).changes(2, 4)
-    assert told.value.code == "DELTA_MISSING_COMMIT_TIMESTAMP"
+    assert raised.value.code == "DELTA_MISSING_COMMIT_TIMESTAMP"
 
 
 def test_a_commit_whose_time_does_not_come_first_is_told_and_its_changes_are_not_shown(foreign: Callable[..., Path]) -> None:
@@ -150,6 +150,6 @@ def test_a_commit_whose_time_does_not_come_first_is_told_and_its_changes_are_not
     first, _, rest = commit(root, 3).read_text().partition("\n")
     commit(root, 3).write_text(f"{rest}{first}\n")
     assert findings(root) == [("commit", 3)]
-    with pytest.raises(CorruptTable) as told:
+    with pytest.raises(CorruptTable) as raised:
         Table(root).changes(2, 4)
-    assert told.value.code == "DELTA_MISSING_COMMIT_TIMESTAMP"
+    assert raised.value.code == "DELTA_MISSING_COMMIT_TIMESTAMP"

@@ -59,7 +59,7 @@ def test_a_log_that_starts_at_a_checkpoint_breaks_no_rule(
         start_at_the_checkpoint(root, with_its_commit=with_its_commit)
         assert tahoe.Table(str(root)).check(deep=True) == []
         gone = set() if with_its_commit else {"what-is-gone-is-in-a-checkpoint"}
-        assert {found.code for found in strict_violations(LocalLogStore(root))} == gone
+        assert {actual.code for actual in strict_violations(LocalLogStore(root))} == gone
 
 
 @pytest.mark.parametrize(("what", "kind", "plant", "rules"), PLANTED, ids=[each[0] for each in PLANTED])
@@ -69,9 +69,9 @@ def test_each_violation_is_found_by_the_rules_that_are_about_it(
     table = tmp_path / "table"
     shutil.copytree(tables[kind], table)
     plant(table)
-    found = strict_violations(tahoe.Table(str(table)).store)
-    assert {each.code for each in found} == rules, "\n".join(map(str, found))
-    assert {each.section for each in found} == {section for section, name in ALL_RULES if name in rules}
+    actual = strict_violations(tahoe.Table(str(table)).store)
+    assert {each.code for each in actual} == rules, "\n".join(map(str, actual))
+    assert {each.section for each in actual} == {section for section, name in ALL_RULES if name in rules}
 
 
 def test_every_rule_has_a_table_that_breaks_it() -> None:

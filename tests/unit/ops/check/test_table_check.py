@@ -100,9 +100,9 @@ def write(name: str, content: bytes) -> Callable[[Path], None]:
 
 def each(pattern: str, change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
     def apply(root: Path) -> None:
-        found = sorted(root.glob(pattern))
-        assert found, "the attack hits something"
-        for path in found:
+        actual = sorted(root.glob(pattern))
+        assert actual, "the attack hits something"
+        for path in actual:
             path.write_bytes(change(path.read_bytes()))
 
     return apply
@@ -239,7 +239,7 @@ def test_changes_after_a_checkpoint_are_folded_into_the_state_that_it_gives(tmp_
         assert Table(tmp_path).check(deep=True) == []
     info = [json.loads(line) for line in commits(tmp_path)[-1].read_text().splitlines()]
     commits(tmp_path)[-1].write_text("".join(json.dumps(line) + "\n" for line in info if "commitInfo" not in line))
-    assert "commit" in {found.code for found in Table(tmp_path).check()}, "the property is in force"
+    assert "commit" in {actual.code for actual in Table(tmp_path).check()}, "the property is in force"
 
 
 def test_a_checkpoint_after_the_first_is_compared_with_it(tmp_path: Path) -> None:
@@ -252,19 +252,19 @@ def test_a_checkpoint_after_the_first_is_compared_with_it(tmp_path: Path) -> Non
     rows = pq.read_table(newest)
     changed = [{**row, "metaData": row["metaData"] and {**row["metaData"], "id": "another"}} for row in rows.to_pylist()]
     pq.write_table(pa.Table.from_pylist(changed, schema=rows.schema), newest)
-    found = [one for one in check_table(LocalLogStore(tmp_path)) if one.code == "checkpoint"]
-    assert [one.message.endswith("id differ.") for one in found] == [True]
+    actual = [item for item in check_table(LocalLogStore(tmp_path)) if item.code == "checkpoint"]
+    assert [item.message.endswith("id differ.") for item in actual] == [True]
 
 
 @pytest.mark.parametrize("attack", MAD, ids=str)
 def test_whatever_a_table_holds_is_a_finding_or_one_clean_error(root: Path, attack: str) -> None:
     MAD[attack](root)
     try:
-        found = check_table(LocalLogStore(root), deep=True)
+        actual = check_table(LocalLogStore(root), deep=True)
     except TahoeError as error:
         pytest.fail(f"raised {error}")
-    assert found and all(isinstance(one, Violation) and one.message and one.code for one in found)
-    assert not any("/work" in str(one.file) for one in found)
+    assert actual and all(isinstance(item, Violation) and item.message and item.code for item in actual)
+    assert not any("/work" in str(item.file) for item in actual)
 
 
 def test_where_there_is_no_table_one_clean_error_says_so(tmp_path: Path) -> None:
@@ -314,9 +314,9 @@ def test_a_checkpoint_of_another_table_is_told_by_what_differs(whole: Path, tmp_
     text = commits(root)[0].read_text()
     identity = next(json.loads(line)["metaData"]["id"] for line in text.splitlines() if "metaData" in line)
     commits(root)[0].write_text(re.sub(r',"tahoe.seal":"[^"]*"', "", text.replace(identity, "another")))
-    found = [one for one in check_table(LocalLogStore(root)) if one.code == "checkpoint"]
-    assert len(found) == 1, check_table(LocalLogStore(root))
-    assert found[0].message.endswith("of the commits: id differ.") and found[0].version == 2
+    actual = [item for item in check_table(LocalLogStore(root)) if item.code == "checkpoint"]
+    assert len(actual) == 1, check_table(LocalLogStore(root))
+    assert actual[0].message.endswith("of the commits: id differ.") and actual[0].version == 2
 
 
 class Counting(LocalLogStore):
@@ -373,9 +373,9 @@ def work_of(root: Path, commits: int, monkeypatch: pytest.MonkeyPatch) -> Counte
 
 
 def test_the_work_grows_with_the_log_and_not_with_its_square(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    one, three = (work_of(tmp_path / str(commits), commits, monkeypatch) for commits in (40, 120))
-    for kind in one | three:
-        assert three[kind] <= 3.3 * one[kind] + 5, f"{kind}: {one[kind]} for 40 commits, {three[kind]} for 120"
+    first, three = (work_of(tmp_path / str(commits), commits, monkeypatch) for commits in (40, 120))
+    for kind in first | three:
+        assert three[kind] <= 3.3 * first[kind] + 5, f"{kind}: {first[kind]} for 40 commits, {three[kind]} for 120"
 
 
 def test_a_file_of_many_vectors_is_read_once(tmp_path: Path) -> None:
@@ -412,9 +412,9 @@ def test_what_a_read_refuses_for_its_footer_is_told(tmp_path: Path, member: str,
     commits(tmp_path / "t")[-1].write_text(text.replace(member, changed))
     with pytest.raises(CorruptTable, match="part-"):
         Table(tmp_path / "t").to_arrow()
-    found = Table(tmp_path / "t").check(deep=deep)
-    assert [each.code for each in found] == ["statistics" if deep else "data"]
-    assert found[0].file is not None and found[0].file.startswith("part-")
+    actual = Table(tmp_path / "t").check(deep=deep)
+    assert [each.code for each in actual] == ["statistics" if deep else "data"]
+    assert actual[0].file is not None and actual[0].file.startswith("part-")
 
 
 def test_of_a_large_table_the_newest_footers_are_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

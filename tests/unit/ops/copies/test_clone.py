@@ -81,13 +81,13 @@ def test_a_clone_has_the_rows_and_their_ids_and_changes_alone(root, properties, 
     clone.update({"id": "id + 100"}, "id = 6")
     clone.append(rows(200, 2))
     clone.optimize()
-    assert ids(clone) == sorted([*(one for one in ids(source) if one not in (5, 6)), 106, 200, 201])
+    assert ids(clone) == sorted([*(item for item in ids(source) if item not in (5, 6)), 106, 200, 201])
     assert contents(source, row_ids=has_ids) == before
     assert clone.check(deep=True) == [] and source.check(deep=True) == []
     if has_ids:
-        given = clone.to_arrow(row_ids=True)["_row_id"].to_pylist()
-        assert len(set(given)) == len(given)
-        newer = set(given) - set(before["_row_id"].to_pylist())
+        values = clone.to_arrow(row_ids=True)["_row_id"].to_pylist()
+        assert len(set(values)) == len(values)
+        newer = set(values) - set(before["_row_id"].to_pylist())
         assert len(newer) == 2 and min(newer) > max(before["_row_id"].to_pylist())
 
 
@@ -105,13 +105,13 @@ def test_an_older_version_by_number_and_by_time(root, shallow):
 def test_a_clone_of_a_clone_needs_every_source(root):
     source = table_of(root, TRACKED)
     source.clone(f"{root}/one", shallow=True)
-    one = Table(f"{root}/one")
-    one.append(rows(50))
-    one.delete("id = 7")
-    one.clone(f"{root}/two", shallow=True)
-    one.clone(f"{root}/deep")
+    table = Table(f"{root}/one")
+    table.append(rows(50))
+    table.delete("id = 7")
+    table.clone(f"{root}/two", shallow=True)
+    table.clone(f"{root}/deep")
     two, deep = Table(f"{root}/two"), Table(f"{root}/deep")
-    assert ids(two) == ids(deep) == ids(one)
+    assert ids(two) == ids(deep) == ids(table)
     assert two.check(deep=True) == [] and deep.check(deep=True) == []
     assert all("://" not in path for path in deep.files()["path"].to_pylist())
     assert {v["storageType"] for v in deep.files()["deletionVector"].to_pylist() if v} <= {"u", "i"}
@@ -175,7 +175,7 @@ def test_vacuum_of_a_clone_leaves_the_source_alone(root):
     clone.vacuum(0, retention_check=False)
     clone.vacuum(0, retention_check=False, lite=True)
     assert {entry.name for entry in source.store.walk()} == names
-    assert ids(source) == [one for one in range(20) if one not in (3, 14)] and ids(clone) == list(range(70, 80))
+    assert ids(source) == [item for item in range(20) if item not in (3, 14)] and ids(clone) == list(range(70, 80))
 
 
 def test_vacuum_of_the_source_keeps_what_its_clones_need(root):
@@ -205,7 +205,7 @@ def test_a_clone_that_is_being_made_keeps_its_files(root):
     for entry in list(aged.inner.walk()):
         aged.put(entry.name, aged.inner.get(entry.name))
     source = Table(aged.url, store=aged)
-    wanted = set(source.files(version=1)["path"].to_pylist())
+    expected = set(source.files(version=1)["path"].to_pylist())
     source.overwrite(rows(90))
     aged.later(200)
     source.clone(f"{root}/clone", shallow=True, version=1)
@@ -213,9 +213,9 @@ def test_a_clone_that_is_being_made_keeps_its_files(root):
     for entry in list(clone.walk()):  # as before its commit
         clone.delete(entry.name)
     planned = {entry.name for entry in source.vacuum(dry_run=True).plan.files}
-    assert planned and not planned & {path.replace("%20", " ") for path in wanted}
+    assert planned and not planned & {path.replace("%20", " ") for path in expected}
     aged.later(200)
-    assert {path.replace("%20", " ") for path in wanted} < {entry.name for entry in source.vacuum(dry_run=True).plan.files}
+    assert {path.replace("%20", " ") for path in expected} < {entry.name for entry in source.vacuum(dry_run=True).plan.files}
 
 
 @pytest.mark.damages_tables

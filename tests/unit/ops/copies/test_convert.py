@@ -51,10 +51,10 @@ def test_files_of_several_schemas_and_folders(store):
     assert table.to_arrow().num_rows == 9 and table.to_arrow(filter="day = '2026-03-02' and more = 2").num_rows == 1
     assert table.check(deep=True) == []
     assert table.snapshot().metadata.configuration == {"team": "me"}
-    told = table.history()[0]
+    commit = table.history()[0]
     parameters = {"numFiles": "3", "partitionedBy": '["day"]', "collectStats": "true", "sourceFormat": "parquet"}
-    assert (told["operation"], told["operationParameters"]) == ("CONVERT", parameters)
-    assert told["operationMetrics"] == {"numConvertedFiles": "3"}
+    assert (commit["operation"], commit["operationParameters"]) == ("CONVERT", parameters)
+    assert commit["operationMetrics"] == {"numConvertedFiles": "3"}
     table.delete("id = 1")
     assert table.to_arrow().num_rows == 6
 
@@ -172,5 +172,5 @@ def test_files_may_hold_variants_taken_apart(store):
     table.convert_to_delta()
     assert {"variantType", "variantShredding"} <= table.snapshot().protocol.reader_features
     shown = table.to_arrow()["v"].to_pylist()
-    assert [None if one is None else decoded(one["metadata"], one["value"]) for one in shown] == trees
+    assert [None if item is None else decoded(item["metadata"], item["value"]) for item in shown] == trees
     assert table.check(deep=True, strict=True) == []

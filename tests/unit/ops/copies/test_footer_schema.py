@@ -25,18 +25,18 @@ def schema_of(*columns, **options) -> StructType:
 
 def test_every_column_is_nullable_at_every_depth():
     inner = pa.struct([pa.field("x", pa.int32(), nullable=False)])
-    found = schema_of(
+    actual = schema_of(
         pa.field("s", inner, nullable=False), pa.field("l", pa.list_(pa.field("element", pa.int8(), nullable=False)))
     )
-    assert str(found) == "struct<s:struct<x:integer>,l:array<byte>>"
-    assert all(column.nullable for column in found) and found.field("s").data_type.fields[0].nullable
-    assert found.field("l").data_type.contains_null
+    assert str(actual) == "struct<s:struct<x:integer>,l:array<byte>>"
+    assert all(column.nullable for column in actual) and actual.field("s").data_type.fields[0].nullable
+    assert actual.field("l").data_type.contains_null
 
 
 def test_timestamps_of_int96_are_instants():
     nested = pa.struct([pa.field("at", pa.timestamp("ns"))])
-    found = schema_of(("t", pa.timestamp("ns")), ("s", nested), ("n", pa.int64()), use_deprecated_int96_timestamps=True)
-    assert str(found) == "struct<t:timestamp,s:struct<at:timestamp>,n:long>"
+    actual = schema_of(("t", pa.timestamp("ns")), ("s", nested), ("n", pa.int64()), use_deprecated_int96_timestamps=True)
+    assert str(actual) == "struct<t:timestamp,s:struct<at:timestamp>,n:long>"
 
 
 def test_timestamps_are_of_the_kind_that_the_file_says():
@@ -101,9 +101,9 @@ def test_geometries_are_refused_and_not_read_as_bytes():
 
 
 def test_columns_of_all_files_come_together():
-    one = schema_of(("a", pa.int16()), ("s", pa.struct([("x", pa.int32())])), ("v", pa.null()))
+    first = schema_of(("a", pa.int16()), ("s", pa.struct([("x", pa.int32())])), ("v", pa.null()))
     two = schema_of(("A", pa.int32()), ("s", pa.struct([("y", pa.string())])), ("b", pa.date32()), ("v", pa.string()))
-    assert str(merged(one, two, "f")) == "struct<a:integer,s:struct<x:integer,y:string>,v:string,b:date>"
+    assert str(merged(first, two, "f")) == "struct<a:integer,s:struct<x:integer,y:string>,v:string,b:date>"
 
 
 @pytest.mark.parametrize("other", [pa.int64(), pa.string(), pa.list_(pa.int32())])

@@ -121,8 +121,8 @@ def test_each_transform_is_a_generated_column(catalog, source, transform, expres
     assert sorted(map(str, values)) == sorted({str(text) for text in texts})
     assert in_order(table.to_arrow()) == in_order(theirs.scan().to_arrow())
     table.append(ROWS)  # the table gives the same rows the same values
-    found = table.to_arrow().to_pylist()
-    assert sorted(map(str, found)) == sorted(2 * [*map(str, table.to_arrow(version=0).to_pylist())])
+    actual = table.to_arrow().to_pylist()
+    assert sorted(map(str, actual)) == sorted(2 * [*map(str, table.to_arrow(version=0).to_pylist())])
     assert table.check(deep=True) == []
 
 
@@ -160,8 +160,8 @@ def test_clones(catalog, tmp_path):
     append_partitioned(theirs, ROWS.append_column("more", pa.array([1, 2, 3, 4, 5], pa.int64())))
     of(theirs).clone(tmp_path / "clone-False", replace=True)
     clone = Table(tmp_path / "clone-False")
-    found = [{name: row[name] for name in (*ROWS.column_names, "more")} for row in clone.to_arrow().to_pylist()]
-    assert sorted(map(str, found)) == sorted(map(str, theirs.scan().to_arrow().select([*ROWS.column_names, "more"]).to_pylist()))
+    actual = [{name: row[name] for name in (*ROWS.column_names, "more")} for row in clone.to_arrow().to_pylist()]
+    assert sorted(map(str, actual)) == sorted(map(str, theirs.scan().to_arrow().select([*ROWS.column_names, "more"]).to_pylist()))
     assert clone.to_arrow(filter="d = '1970-01-01'").num_rows == 2 and clone.check(deep=True) == []
 
 

@@ -88,9 +88,9 @@ def test_what_the_log_tells(catalog):
     theirs.append(ROWS)
     table = of(theirs)
     table.convert_to_delta(properties={"more": "too"})
-    told = table.history()[0]
+    commit = table.history()[0]
     parameters = {"numFiles": "1", "partitionedBy": "[]", "collectStats": "true", "sourceFormat": "iceberg"}
-    assert (told["operation"], told["operationParameters"]) == ("CONVERT", parameters)
+    assert (commit["operation"], commit["operationParameters"]) == ("CONVERT", parameters)
     configuration = table.snapshot().metadata.configuration
     assert configuration["team"] == "me" and configuration["more"] == "too" and "delta.appendOnly" not in configuration
     (stats,) = table.files()["stats"].to_pylist()
@@ -181,8 +181,8 @@ def test_a_clone(catalog, tmp_path, shallow):
     clone = Table(tmp_path / "clone")
     assert in_order(clone.to_arrow()) == in_order(ROWS)
     assert clone.check(deep=True) == []
-    told = clone.history()[0]
-    assert told["operationParameters"] == {"source": f"iceberg.`{of(theirs).store.url}`", "sourceVersion": "-1"}
+    commit = clone.history()[0]
+    assert commit["operationParameters"] == {"source": f"iceberg.`{of(theirs).store.url}`", "sourceVersion": "-1"}
     clone.delete("id = 1")
     assert theirs.scan().to_arrow().num_rows == 3
     with pytest.raises(NotFound):
@@ -244,7 +244,7 @@ def test_a_new_column_of_an_older_name_is_another_column(catalog):
     table = of(theirs)
     table.convert_to_delta()
     fields = {field["name"]: field["metadata"] for field in json.loads(table.snapshot().metadata.schema_string)["fields"]}
-    physical = {name: found["delta.columnMapping.physicalName"] for name, found in fields.items()}
+    physical = {name: actual["delta.columnMapping.physicalName"] for name, actual in fields.items()}
     assert physical == {"id": "id", "label": "name", "name": "name-3"}
     assert table.to_arrow(filter="name is null and label = 'b'").to_pylist() == [{"id": 2, "label": "b", "name": None}]
     (stats,) = table.files()["stats"].to_pylist()

@@ -25,13 +25,13 @@ def rows(*partitions: str | None) -> pa.Table:
 
 def listed(path: Path) -> dict[str, list[int]]:
     """The ids of the files of each manifest, by its folder, read as a reader of manifests reads them."""
-    root, found = path / "_symlink_format_manifest", {}
+    root, actual = path / "_symlink_format_manifest", {}
     for manifest in root.rglob("manifest"):
         files = [line.removeprefix("file:") for line in manifest.read_text().splitlines()]
         assert all(os.path.isabs(file) for file in files)
-        ids = [one for file in files for one in pq.ParquetFile(file).read(columns=["id"])["id"].to_pylist()]
-        found[str(manifest.parent.relative_to(root))] = sorted(ids)
-    return found
+        ids = [item for file in files for item in pq.ParquetFile(file).read(columns=["id"])["id"].to_pylist()]
+        actual[str(manifest.parent.relative_to(root))] = sorted(ids)
+    return actual
 
 
 @pytest.fixture

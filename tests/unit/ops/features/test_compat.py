@@ -50,13 +50,13 @@ def test_what_is_said_of_the_engines_here_is_so(tmp_path: Path, feature: str) ->
         table.rename_column("name", "label")
     table.checkpoint()
     expected = sorted(table.to_arrow()["id"].to_pylist())
-    said = {one.engine: one for one in table.compat()}
+    said = {item.engine: item for item in table.compat()}
     for engine, read in READERS.items():
         try:
-            found: list[int] | None = sorted(read(str(tmp_path)))
+            actual: list[int] | None = sorted(read(str(tmp_path)))
         except Exception:  # noqa: BLE001 - each engine has its own way to refuse
-            found = None
-        assert said[engine].reads == ("yes" if found == expected else "no"), (engine, found)
+            actual = None
+        assert said[engine].reads == ("yes" if actual == expected else "no"), (engine, actual)
     row = table.to_arrow().slice(0, 1)
     try:
         deltalake.write_deltalake(str(tmp_path), row, mode="append")
@@ -76,8 +76,8 @@ def config(protocol: Protocol, mode: str = "none") -> TableConfig:
 
 
 def answers(protocol: Protocol, engine: str, versions: str, mode: str = "none") -> tuple[str, str, str]:
-    found = next(one for one in compat_of(config(protocol, mode)) if (one.engine, one.versions) == (engine, versions))
-    return found.reads, found.writes, found.why
+    actual = next(item for item in compat_of(config(protocol, mode)) if (item.engine, item.versions) == (engine, versions))
+    return actual.reads, actual.writes, actual.why
 
 
 def named(*features: str) -> Protocol:
@@ -107,8 +107,8 @@ def test_releases_of_delta_spark_know_what_their_own_list_says() -> None:
     assert answers(named("catalogManaged"), "delta-spark", "4.0.0") == ("no", "no", "catalogManaged")
     assert answers(named("catalogManaged"), "delta-spark", "4.0.1") == ("yes", "yes", "")
     assert answers(named("rowTracking"), "delta-spark", "3.1") == ("yes", "no", "to write: rowTracking")
-    spark = [one for one in ENGINES if one.name == "delta-spark"]
-    assert all(one.is_complete for one in spark)
+    spark = [item for item in ENGINES if item.name == "delta-spark"]
+    assert all(item.is_complete for item in spark)
 
 
 def test_what_is_no_hindrance_unless_it_is_used_is_not_answered() -> None:

@@ -61,7 +61,7 @@ def content(table: Table, version: int | None = None) -> list[dict[str, object]]
 
 
 def operations(table: Table) -> list[str]:
-    return [found["operation"] for found in table.history()]
+    return [actual["operation"] for actual in table.history()]
 
 
 def code_of(call: Callable[[], object]) -> str:
@@ -126,21 +126,21 @@ def test_a_feature_goes_and_the_rows_stay(tmp_path: Path, feature: str) -> None:
     table = prepared(tmp_path, feature)
     before, versions = content(table), {v: content(table, v) for v in range(1, table.version() + 1)}
     dropped = table.drop_feature(feature)
-    found = reread(table)
-    assert found.version() == dropped.version and operations(found)[0] == "DROP FEATURE"
-    assert content(found) == before and found.check(deep=True) == []
-    assert {v: content(found, v) for v in versions} == versions  # time travel goes on
+    actual = reread(table)
+    assert actual.version() == dropped.version and operations(actual)[0] == "DROP FEATURE"
+    assert content(actual) == before and actual.check(deep=True) == []
+    assert {v: content(actual, v) for v in versions} == versions  # time travel goes on
     of_readers = FEATURES[feature].reader
-    features = features_of(found.snapshot().protocol)
+    features = features_of(actual.snapshot().protocol)
     assert feature not in features and ("checkpointProtection" in features) == of_readers
-    assert dropped.protocol == found.snapshot().protocol
+    assert dropped.protocol == actual.snapshot().protocol
     if of_readers:
-        checkpoints = checkpoints_in(found.store.list_from(LOG_FOLDER))
-        assert {found.version() - n for n in range(4)} <= checkpoints.keys()  # three before it, and its own
-        assert found.snapshot().metadata.configuration["delta.requireCheckpointProtectionBeforeVersion"] == str(found.version())
-        assert found.snapshot().protocol.reader_features is None
-    content_again = found.append(found.to_arrow().slice(0, 1))
-    assert content_again == found.version() and len(content(found)) == len(before) + 1
+        checkpoints = checkpoints_in(actual.store.list_from(LOG_FOLDER))
+        assert {actual.version() - n for n in range(4)} <= checkpoints.keys()  # three before it, and its own
+        assert actual.snapshot().metadata.configuration["delta.requireCheckpointProtectionBeforeVersion"] == str(actual.version())
+        assert actual.snapshot().protocol.reader_features is None
+    content_again = actual.append(actual.to_arrow().slice(0, 1))
+    assert content_again == actual.version() and len(content(actual)) == len(before) + 1
 
 
 @pytest.mark.parametrize("feature", CASES)
@@ -177,13 +177,13 @@ def test_the_slow_way_waits_until_no_version_shows_it(tmp_path: Path, feature: s
         assert "shows the feature" in str(table.drop_feature(feature, truncate_history=True, dry_run=True).obstacle)
         table.clock.hours = 25
     dropped = table.drop_feature(feature, truncate_history=True)
-    found = reread(table)
+    actual = reread(table)
     assert features_of(dropped.protocol) == {"appendOnly", "invariants"} and dropped.protocol == Protocol(1, 2)
-    assert content(found) == before and found.check() == []
+    assert content(actual) == before and actual.check() == []
     if shows_itself:
         with pytest.raises(NotFound):
-            found.to_arrow(version=1)
-    assert json.loads(json.dumps(found.history(1)[0]["operationParameters"])) == {
+            actual.to_arrow(version=1)
+    assert json.loads(json.dumps(actual.history(1)[0]["operationParameters"])) == {
         "featureName": feature,
         "truncateHistory": "true",
     }
@@ -220,13 +220,13 @@ def test_protected_checkpoints_stay_until_all_before_them_goes(tmp_path: Path) -
     table.clock.hours = 25
     before = content(table)
     assert table.drop_feature("checkpointProtection", truncate_history=True).protocol == Protocol(1, 2)
-    found = reread(table)
+    actual = reread(table)
     assert (
-        content(found) == before
-        and "delta.requireCheckpointProtectionBeforeVersion" not in found.snapshot().metadata.configuration
+        content(actual) == before
+        and "delta.requireCheckpointProtectionBeforeVersion" not in actual.snapshot().metadata.configuration
     )
     with pytest.raises(NotFound):
-        found.to_arrow(version=version - 1)
+        actual.to_arrow(version=version - 1)
 
 
 REFUSALS = {
@@ -276,8 +276,8 @@ def test_constraints_go_first(tmp_path: Path) -> None:
 
 def test_a_table_that_numbers_imply_lists_what_is_left(tmp_path: Path) -> None:
     table = made(tmp_path, {"delta.minWriterVersion": "4"})
-    kept = {"appendOnly", "invariants", "changeDataFeed", "generatedColumns"}
-    assert table.drop_feature("checkConstraints").protocol == Protocol(1, 7, None, frozenset(kept))
+    remaining = {"appendOnly", "invariants", "changeDataFeed", "generatedColumns"}
+    assert table.drop_feature("checkConstraints").protocol == Protocol(1, 7, None, frozenset(remaining))
 
 
 # -- remains of a feature ----------------------------------------------------------------------------------------------------
@@ -292,13 +292,13 @@ def test_names_of_columns_become_those_that_users_see(tmp_path: Path) -> None:
     table.drop_columns(["part"])
     ids = table.to_arrow(row_ids=True).select(["id", "_row_id"]).to_pylist()
     table.drop_feature("columnMapping")
-    found = reread(table)
-    assert found.check(deep=True) == [] and found.to_arrow(row_ids=True).select(["id", "_row_id"]).to_pylist() == ids
-    assert found.detail()["clusteringColumns"] == ["label"]
-    assert all(not column.metadata for column in found.schema()) and found.schema().names == ["id", "label"]
+    actual = reread(table)
+    assert actual.check(deep=True) == [] and actual.to_arrow(row_ids=True).select(["id", "_row_id"]).to_pylist() == ids
+    assert actual.detail()["clusteringColumns"] == ["label"]
+    assert all(not column.metadata for column in actual.schema()) and actual.schema().names == ["id", "label"]
     import pyarrow.parquet as pq
 
-    stored = pq.read_schema(tmp_path / found.files()["path"][0].as_py()).names
+    stored = pq.read_schema(tmp_path / actual.files()["path"][0].as_py()).names
     assert stored[:2] == ["id", "label"] and "part" not in stored
 
 
@@ -317,10 +317,10 @@ def test_files_from_before_a_column_was_widened_are_written_anew_and_no_others(t
     old, before = set(table.files(filter="id < 3")["path"].to_pylist()), content(table)
     assert table.drop_feature("typeWidening", dry_run=True).files == 1
     table.drop_feature("typeWidening")
-    found = reread(table)
-    assert content(found) == before and found.check(deep=True) == []
-    assert not old & set(found.files()["path"].to_pylist()) and len(found.files()) == 2
-    assert "typeChanges" not in found.snapshot().metadata.schema_string
+    actual = reread(table)
+    assert content(actual) == before and actual.check(deep=True) == []
+    assert not old & set(actual.files()["path"].to_pylist()) and len(actual.files()) == 2
+    assert "typeChanges" not in actual.snapshot().metadata.schema_string
 
 
 def _widen(table: Table) -> None:
@@ -340,12 +340,12 @@ def test_files_of_vectors_get_tombstones_of_their_own_once(tmp_path: Path) -> No
     table = prepared(tmp_path, "deletionVectors")
     named = [entry.name for entry in table.store.walk() if entry.name.endswith(".bin")]
     table.drop_feature("deletionVectors")
-    found = reread(table)
-    removed = found.snapshot().tombstones().to_pylist()
+    actual = reread(table)
+    removed = actual.snapshot().tombstones().to_pylist()
     assert set(named) <= {row["path"] for row in removed if row["deletionVector"] is None}
-    kept = found.vacuum(0, retention_check=False, dry_run=True).plan.files
-    assert {entry.name for entry in kept} >= set(named)  # once retention has passed they go, as other files do
-    assert not {entry.name for entry in found.vacuum(dry_run=True).plan.files} & set(named)
+    remaining = actual.vacuum(0, retention_check=False, dry_run=True).plan.files
+    assert {entry.name for entry in remaining} >= set(named)  # once retention has passed they go, as other files do
+    assert not {entry.name for entry in actual.vacuum(dry_run=True).plan.files} & set(named)
 
 
 def test_a_table_read_from_a_v2_checkpoint_is_not_left_so(tmp_path: Path) -> None:
@@ -359,13 +359,15 @@ def test_a_table_read_from_a_v2_checkpoint_is_not_left_so(tmp_path: Path) -> Non
 def test_row_ids_begin_anew_after_the_feature_comes_back(tmp_path: Path) -> None:
     table = prepared(tmp_path, "rowTracking")
     table.drop_feature("rowTracking")
-    found = reread(table)
-    assert found.files()["baseRowId"].null_count == found.snapshot().num_files
-    assert "delta.rowTracking" not in found.snapshot().state.domains and not any(
-        "row" in key.lower() for key in found.snapshot().metadata.configuration
+    actual = reread(table)
+    assert actual.files()["baseRowId"].null_count == actual.snapshot().num_files
+    assert "delta.rowTracking" not in actual.snapshot().state.domains and not any(
+        "row" in key.lower() for key in actual.snapshot().metadata.configuration
     )
-    found.set_properties({"delta.enableRowTracking": "true"})
-    assert len(set(found.to_arrow(row_ids=True)["_row_id"].to_pylist())) == len(content(found)) and found.check(deep=True) == []
+    actual.set_properties({"delta.enableRowTracking": "true"})
+    assert (
+        len(set(actual.to_arrow(row_ids=True)["_row_id"].to_pylist())) == len(content(actual)) and actual.check(deep=True) == []
+    )
 
 
 # -- others at work ----------------------------------------------------------------------------------------------------------
@@ -384,9 +386,9 @@ class Meddled(Table):
 
 
 def meddled(table: Table, meddlers: dict[str, list[Callable[[Table], object]]]) -> Meddled:
-    found = Meddled(table.url.removeprefix("file://"), clock=table.clock)
-    found.meddlers = meddlers
-    return found
+    actual = Meddled(table.url.removeprefix("file://"), clock=table.clock)
+    actual.meddlers = meddlers
+    return actual
 
 
 @pytest.mark.parametrize("step", ["UNSET TBLPROPERTIES", "REORG", "DROP FEATURE"])
@@ -395,10 +397,10 @@ def test_what_others_write_meanwhile_stays_and_has_nothing_of_the_feature(tmp_pa
     before = content(table)
     ours = meddled(table, {step: [lambda other: other.append(rows(100, "c")), lambda other: other.delete("id = 101")]})
     ours.drop_feature("deletionVectors")
-    found = reread(table)
+    actual = reread(table)
     added = rows(100, "c").to_pylist()
-    assert content(found) in (sorted([*before, *added], key=str), sorted([*before, *added[:1], *added[2:]], key=str))
-    assert found.files()["deletionVector"].null_count == found.snapshot().num_files and found.check(deep=True) == []
+    assert content(actual) in (sorted([*before, *added], key=str), sorted([*before, *added[:1], *added[2:]], key=str))
+    assert actual.files()["deletionVector"].null_count == actual.snapshot().num_files and actual.check(deep=True) == []
 
 
 def test_rows_that_come_while_column_mapping_goes_are_there(tmp_path: Path) -> None:

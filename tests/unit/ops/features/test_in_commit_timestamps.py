@@ -35,15 +35,15 @@ def test_times_increase_whatever_the_clocks_of_writers_say(tmp_path: Path) -> No
     late.set_properties({"delta.enableInCommitTimestamps": "true"})
     for table in (early, late, early, late):
         table.append(ROW)
-    found = Table(tmp_path)
-    configuration = found.snapshot().metadata.configuration
-    by_version = times(found)
+    actual = Table(tmp_path)
+    configuration = actual.snapshot().metadata.configuration
+    by_version = times(actual)
     assert configuration["delta.inCommitTimestampEnablementVersion"] == "2"
     assert configuration["delta.inCommitTimestampEnablementTimestamp"] == str(by_version[2])
     assert [by_version[v] for v in range(7)] == sorted(set(by_version.values()))
     for version, time in by_version.items():
-        assert found.snapshot(timestamp=datetime.fromtimestamp(time / 1000, UTC)).version == version
-    assert found.check() == []
+        assert actual.snapshot(timestamp=datetime.fromtimestamp(time / 1000, UTC)).version == version
+    assert actual.check() == []
 
 
 def test_the_feature_goes_and_comes_back_with_another_beginning(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_the_feature_goes_and_comes_back_with_another_beginning(tmp_path: Path) 
     table.append(ROW)
     table.set_properties({"delta.enableInCommitTimestamps": "true"})
     table.append(ROW)
-    found = Table(tmp_path)
-    assert dropped == 3 and found.snapshot().metadata.configuration["delta.inCommitTimestampEnablementVersion"] == "5"
-    by_version = times(found)
-    assert [by_version[v] for v in range(7)] == sorted(set(by_version.values())) and found.check() == []
+    actual = Table(tmp_path)
+    assert dropped == 3 and actual.snapshot().metadata.configuration["delta.inCommitTimestampEnablementVersion"] == "5"
+    by_version = times(actual)
+    assert [by_version[v] for v in range(7)] == sorted(set(by_version.values())) and actual.check() == []

@@ -52,9 +52,14 @@ def test_fifty_small_files_of_a_partition_become_one(store: LogStore, name: str,
     assert operations(table)[3:] == ["WRITE", "OPTIMIZE"]
     assert table.version() == 4
     assert table.files().num_rows == 4
-    told = table.history(1)[0]
-    assert told["operationParameters"] == {"predicate": "[\"`p` <=> 'a'\"]", "zOrderBy": "[]", "clusterBy": "[]", "auto": "true"}
-    assert (told["operationMetrics"]["numRemovedFiles"], told["operationMetrics"]["numAddedFiles"]) == ("50", "1")
+    commit = table.history(1)[0]
+    assert commit["operationParameters"] == {
+        "predicate": "[\"`p` <=> 'a'\"]",
+        "zOrderBy": "[]",
+        "clusterBy": "[]",
+        "auto": "true",
+    }
+    assert (commit["operationMetrics"]["numRemovedFiles"], commit["operationMetrics"]["numAddedFiles"]) == ("50", "1")
     assert sorted(table.to_arrow()["id"].to_pylist()) == [*range(50), 100, 101, 102]
     assert table.check(deep=True) == []
 
@@ -180,7 +185,7 @@ def test_a_session_says_which(store: LogStore, settings: dict[str, Any], expecte
     table = table_of(store, {})
     table.append(rows(4, "a"), max_rows_per_file=1)
     asked = requests_after(table, rows(4, "b"), AutoCompaction(**{"enabled": True, "min_files": 4, **settings}))
-    assert [None if one.where is None else str(one.where) for one in asked] == expected
+    assert [None if item.where is None else str(item.where) for item in asked] == expected
 
 
 def test_partitions_with_most_files_come_first_and_no_more_than_that(store: LogStore) -> None:
@@ -188,7 +193,7 @@ def test_partitions_with_most_files_come_first_and_no_more_than_that(store: LogS
     table.append(rows(2, "a"), max_rows_per_file=1)
     data = pa.concat_tables([rows(2, "a"), rows(3, "b"), rows(2, "c")])
     asked = requests_after(table, data, AutoCompaction(True, min_files=2, most_partitions=2))
-    assert [str(one.where) for one in asked] == ["(`p` <=> 'a') OR (`p` <=> 'b')"]
+    assert [str(item.where) for item in asked] == ["(`p` <=> 'a') OR (`p` <=> 'b')"]
 
 
 def test_what_another_thread_compacts_is_left_to_it(store: LogStore) -> None:
@@ -196,6 +201,6 @@ def test_what_another_thread_compacts_is_left_to_it(store: LogStore) -> None:
     settings = AutoCompaction(True, min_files=2)
     with reserved.of(table.url, [(("p", "a"),)]):
         data = pa.concat_tables([rows(2, "a"), rows(2, "b")])
-        assert [str(one.where) for one in requests_after(table, data, settings, reserved)] == ["`p` <=> 'b'"]
+        assert [str(item.where) for item in requests_after(table, data, settings, reserved)] == ["`p` <=> 'b'"]
         assert requests_after(table, rows(2, "a"), settings, reserved) == []
     assert len(requests_after(table, rows(2, "a"), settings, reserved)) == 1

@@ -17,7 +17,7 @@ def file(name: str, size: int, dead: int = 0, rows: int | None = 100, part: str 
 
 
 def packed(adds: list[AddFile]) -> list[set[str]]:
-    return [{add.path for add in one.adds} for one in bins_of(adds, Rules(100, 100))]
+    return [{add.path for add in item.adds} for item in bins_of(adds, Rules(100, 100))]
 
 
 def test_small_files_are_packed_smallest_first_up_to_the_target() -> None:
@@ -40,15 +40,15 @@ def test_large_files_are_left_alone_unless_more_rows_are_dead_than_may_be() -> N
 
 def test_files_of_different_partitions_are_never_packed_together() -> None:
     assert packed([file("a", 1, part="x"), file("b", 1, part="y"), file("c", 1, part="x")]) == [{"a", "c"}]
-    found = one_bin_a_partition([file("a", 1, part="x"), file("b", 1000, part="y"), file("c", 1, part="x")])
-    assert [{add.path for add in one.adds} for one in found] == [{"a", "c"}, {"b"}]
+    actual = one_bin_a_partition([file("a", 1, part="x"), file("b", 1000, part="y"), file("c", 1, part="x")])
+    assert [{add.path for add in item.adds} for item in actual] == [{"a", "c"}, {"b"}]
 
 
 @given(st.lists(st.integers(1, 150), max_size=30), st.integers(1, 100))
 def test_every_bin_fits_and_no_two_could_be_one(sizes: list[int], target: int) -> None:
     bins = bins_of([file(str(i), size) for i, size in enumerate(sizes)], Rules(target, 1000))
-    assert all(one.size <= target for one in bins)
-    names = [add.path for one in bins for add in one.adds]
+    assert all(item.size <= target for item in bins)
+    names = [add.path for item in bins for add in item.adds]
     assert len(names) == len(set(names))
     # A remaining file did not fit into its neighbour's bin: at most every second small file stays alone.
     alone = [size for i, size in enumerate(sizes) if str(i) not in names and size <= target // 2]

@@ -9,7 +9,7 @@ from tahoe.ops.layout.boxes import Box, Interval, measured, spread
 
 
 def boxes(intervals: list[Interval]) -> list[Box]:
-    return [Box(10, 100, (one,)) for one in intervals]
+    return [Box(10, 100, (item,)) for item in intervals]
 
 
 def test_files_apart_are_read_one_at_a_time_and_files_over_each_other_all() -> None:
@@ -22,9 +22,9 @@ def test_files_apart_are_read_one_at_a_time_and_files_over_each_other_all() -> N
 
 
 def test_files_without_a_value_are_not_read_and_a_column_without_one_is_not_measured() -> None:
-    found = measured(boxes([(0, 1), None]), 0, 1)
-    assert found is not None
-    assert found.point_files == 1
+    actual = measured(boxes([(0, 1), None]), 0, 1)
+    assert actual is not None
+    assert actual.point_files == 1
     assert measured(boxes([None, None]), 0, 1) is None
     assert measured([], 0, 1) is None
 
@@ -34,16 +34,16 @@ places = st.tuples(st.integers(0, 20), st.integers(0, 20)).map(lambda pair: (flo
 
 @given(st.lists(places, min_size=1, max_size=12))
 def test_it_is_what_counting_gives(intervals: list[tuple[float, float]]) -> None:
-    found = measured(boxes(list(intervals)), 0, 20)
-    assert found is not None
-    known = [one for one in intervals if one != (0.0, 20.0)] or intervals
+    actual = measured(boxes(list(intervals)), 0, 20)
+    assert actual is not None
+    known = [item for item in intervals if item != (0.0, 20.0)] or intervals
     each = min(50, 2000 // len(known))
     points = [low + (high - low) * (n + 0.5) / each for low, high in known for n in range(each)]
     counts = [sum(low <= place <= high for low, high in intervals) for place in points]
-    assert abs(found.point_files - sum(counts) / len(counts)) < 1e-9
-    assert found.deepest == max(counts)
+    assert abs(actual.point_files - sum(counts) / len(counts)) < 1e-9
+    assert actual.deepest == max(counts)
     wide = [sum(low <= place + 1 and high >= place - 1 for low, high in intervals) for place in points]
-    assert abs(found.range_files - sum(wide) / len(wide)) < 1e-9
+    assert abs(actual.range_files - sum(wide) / len(wide)) < 1e-9
 
 
 def test_rows_are_spread_over_the_box() -> None:

@@ -51,8 +51,8 @@ def optimized_beside(
 
     def rewrite(snapshot: Snapshot, bins: Sequence[Bin], plan: OptimizePlan) -> Iterator[RewrittenBin]:
         written.append(len(bins))
-        for one in rewritten_here(table.clock, snapshot, bins, plan):
-            yield replace(one, has_known_places=in_order and one.has_known_places)
+        for item in rewritten_here(table.clock, snapshot, bins, plan):
+            yield replace(item, has_known_places=in_order and item.has_known_places)
 
     def commit(*arguments: object) -> object:
         if waiting:
@@ -89,11 +89,11 @@ def test_rows_that_others_change_are_dead_in_the_new_file_and_live_in_theirs() -
         return table.commit(*arguments)  # type: ignore[arg-type]
 
     done = optimize(table.begin, commit, OptimizeRequest(), lambda *of: rewritten_here(table.clock, *of))  # type: ignore[arg-type]
-    found = contents(table)
+    actual = contents(table)
     assert done.bins == 2
-    assert found["id"].to_pylist() == [*range(60), 1000]
-    assert found["v"].to_pylist()[:6] == [*(v + 100 for v in ids["v"].to_pylist()[:4]), ids["v"].to_pylist()[4], 200]
-    assert found["_row_id"].to_pylist()[:60] == ids["_row_id"].to_pylist()
+    assert actual["id"].to_pylist() == [*range(60), 1000]
+    assert actual["v"].to_pylist()[:6] == [*(v + 100 for v in ids["v"].to_pylist()[:4]), ids["v"].to_pylist()[4], 200]
+    assert actual["_row_id"].to_pylist()[:60] == ids["_row_id"].to_pylist()
     assert table.check(deep=True) == []
 
 
@@ -162,7 +162,7 @@ def test_a_crash_at_any_call_leaves_the_rows(step: int) -> None:
             except SimulatedCrash:
                 crashed = True
             survivor = Table(table.url, store=table.store)
-            expected = {*range(12)} - ({3} if "DELETE" in [one["operation"] for one in survivor.history()] else set())
+            expected = {*range(12)} - ({3} if "DELETE" in [item["operation"] for item in survivor.history()] else set())
             assert sorted(survivor.to_arrow()["id"].to_pylist()) == sorted(expected), (at, after)
             assert survivor.check() == []
         at += step

@@ -18,7 +18,7 @@ def file(name: str, size: int = 10, cube: str | None = None, columns: tuple[str,
 
 
 def bins(adds: list[AddFile], rules: CubeRules = RULES) -> list[set[str]]:
-    return [{add.path for add in one.adds} for one in plan_cubes(adds, rules).bins]
+    return [{add.path for add in item.adds} for item in plan_cubes(adds, rules).bins]
 
 
 def test_new_files_become_a_cube() -> None:
@@ -41,8 +41,8 @@ def test_small_cubes_are_joined_and_large_ones_stay() -> None:
 
 
 def test_a_bin_is_as_large_as_a_cube_may_be() -> None:
-    assert [len(one) for one in bins([file(f"n{i}", 50) for i in range(7)])] == [3, 3, 1]
-    assert [len(one) for one in bins([file(f"n{i}", 50) for i in range(4)], replace(RULES, least=300))] == [4]
+    assert [len(item) for item in bins([file(f"n{i}", 50) for i in range(7)])] == [3, 3, 1]
+    assert [len(item) for item in bins([file(f"n{i}", 50) for i in range(4)], replace(RULES, least=300))] == [4]
 
 
 def test_what_is_clustered_by_other_columns_or_by_others_waits_for_full() -> None:

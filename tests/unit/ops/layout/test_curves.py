@@ -29,23 +29,23 @@ def uniform(columns: int, rows: int = 20_000) -> list[pa.Array]:
 def skipped(columns: list[pa.Array], cells: pa.Array) -> list[float]:
     """For each column, the part of the cells whose least and greatest value rule a value out, in the mean over its values."""
     table = pa.table({"cell": cells, **{str(i): values for i, values in enumerate(columns)}})
-    found = []
+    actual = []
     for i, values in enumerate(columns):
         boxes = table.group_by("cell").aggregate([(str(i), "min"), (str(i), "max")])
         points = values.to_pylist()[::200]
         bounds = list(zip(boxes[f"{i}_min"].to_pylist(), boxes[f"{i}_max"].to_pylist(), strict=True))
-        found.append(
+        actual.append(
             1 - sum(least <= point <= greatest for point in points for least, greatest in bounds) / len(points) / len(bounds)
         )
-    return found
+    return actual
 
 
 @pytest.mark.parametrize(("curve", "mean", "least"), [("kd", 0.65, 0.6), ("hilbert", 0.58, 0.5), ("z", 0.52, 0.4)])
 def test_point_predicates_on_any_of_four_columns_skip_files(curve: str, mean: float, least: float) -> None:
     columns = uniform(4)
-    found = skipped(columns, placement(columns, 100, curve).cells(columns))
-    assert sum(found) / 4 >= mean
-    assert min(found) >= least
+    actual = skipped(columns, placement(columns, 100, curve).cells(columns))
+    assert sum(actual) / 4 >= mean
+    assert min(actual) >= least
 
 
 @pytest.mark.parametrize("curve", CURVES)
@@ -118,9 +118,9 @@ def test_one_column_is_cut_into_ranges(curve: str) -> None:
 def test_a_column_of_few_values_is_cut_by_them_and_the_others_make_up_for_it() -> None:
     chance = random.Random(2)
     columns = [uniform(1)[0], longs([chance.choice([1, 1, 1, 2]) for _ in range(20_000)])]
-    found = skipped(columns, placement(columns, 20, "kd").cells(columns))
-    assert found[1] >= 0.25  # 1 is three quarters of the rows, and so of the cells
-    assert found[0] >= 0.85
+    actual = skipped(columns, placement(columns, 20, "kd").cells(columns))
+    assert actual[1] >= 0.25  # 1 is three quarters of the rows, and so of the cells
+    assert actual[0] >= 0.85
 
 
 def test_z_takes_the_bits_in_turn() -> None:
@@ -134,4 +134,4 @@ def test_neighbours_on_hilberts_curve_are_neighbours_in_space(columns: int, bits
     keys = hilbert([longs(values) for values in points], bits).to_pylist()
     assert sorted(keys) == list(range(side**columns))
     walked = [point for _, point in sorted(zip(keys, zip(*points, strict=True), strict=True))]
-    assert all(sum(abs(a - b) for a, b in zip(one, other, strict=True)) == 1 for one, other in pairwise(walked))
+    assert all(sum(abs(a - b) for a, b in zip(item, other, strict=True)) == 1 for item, other in pairwise(walked))

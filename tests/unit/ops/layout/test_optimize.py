@@ -93,12 +93,12 @@ def test_the_history_says_what_the_reference_says(store: LogStore) -> None:
     table.delete("id = 3")
     sizes = dict(zip(*(table.files()[name].to_pylist() for name in ("path", "size")), strict=True))
     table.optimize("p = 'b'")
-    found = table.history(1)[0]
+    actual = table.history(1)[0]
     added = [add["size"] for add in table.files().to_pylist() if add["path"] not in sizes]
     removed = [size for path, size in sizes.items() if "p=b" in path]
-    assert (found["operation"], found["isolationLevel"], found["isBlindAppend"]) == ("OPTIMIZE", "SnapshotIsolation", False)
-    assert found["operationParameters"] == {"predicate": "[\"p = 'b'\"]", "zOrderBy": "[]", "clusterBy": "[]", "auto": "false"}
-    assert found["operationMetrics"] == {
+    assert (actual["operation"], actual["isolationLevel"], actual["isBlindAppend"]) == ("OPTIMIZE", "SnapshotIsolation", False)
+    assert actual["operationParameters"] == {"predicate": "[\"p = 'b'\"]", "zOrderBy": "[]", "clusterBy": "[]", "auto": "false"}
+    assert actual["operationMetrics"] == {
         "numAddedFiles": "1",
         "numRemovedFiles": "5",
         "numAddedBytes": str(sum(added)),
@@ -134,11 +134,11 @@ def test_the_target_comes_from_the_call_or_the_table(store: LogStore) -> None:
 
 def test_batches_are_committed_one_by_one_and_progress_is_told(store: LogStore) -> None:
     table = table_of(store, files=6, partitioned=False)
-    size, before, told = table.files()["size"][0].as_py(), contents(table), Reported()
+    size, before, progress = table.files()["size"][0].as_py(), contents(table), Reported()
     request = OptimizeRequest(target_file_size=2 * size + 100, batch_size=4 * size + 200)
-    done = optimize(table.begin, table.commit, request, partial(rewritten_here, table.clock), told)
+    done = optimize(table.begin, table.commit, request, partial(rewritten_here, table.clock), progress)
     assert (done.batches, done.bins, done.metrics["numBatches"], table.version()) == (2, 3, 2, 8)
-    assert told.reports[-1] == ("files rewritten", 6, 6)
+    assert progress.reports[-1] == ("files rewritten", 6, 6)
     assert contents(table).equals(before)
 
 

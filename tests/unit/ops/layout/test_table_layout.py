@@ -41,13 +41,13 @@ def table_of(files: int = 24, count: int = 500, **properties: str) -> Table:
 
 
 def column(layout: TableLayout, name: str) -> ColumnLayout:
-    return next(one for one in layout.columns if one.name == name)
+    return next(item for item in layout.columns if item.name == name)
 
 
 def test_it_tells_how_well_each_column_is_clustered() -> None:
     table = table_of()
     layout = table.layout()
-    assert [one.name for one in layout.columns] == ["time", "user", f"`{EVIL}`", "none"]
+    assert [item.name for item in layout.columns] == ["time", "user", f"`{EVIL}`", "none"]
     time, user = column(layout, "time"), column(layout, "user")
     assert time.now is not None
     assert user.now is not None
@@ -83,7 +83,7 @@ def test_a_clustered_table_is_asked_for_its_own_columns() -> None:
     table = table_of()
     table.cluster_by(["user"])
     layout = table.layout()
-    assert [one.name for one in layout.columns if one.is_key] == ["user"]
+    assert [item.name for item in layout.columns if item.is_key] == ["user"]
     table.optimize()
     assert table.layout().gain() == "OPTIMIZE would leave all as it is."
 

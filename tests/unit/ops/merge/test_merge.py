@@ -103,8 +103,8 @@ def test_the_feed_tells_every_kind_of_change(table: Table) -> None:
         .execute()
         .version
     )
-    told = sorted((r["id"], r["_change_type"], r["part"], r["amount"]) for r in table.changes(version).to_pylist())
-    assert told == [
+    changes = sorted((r["id"], r["_change_type"], r["part"], r["amount"]) for r in table.changes(version).to_pylist())
+    assert changes == [
         (2, "delete", "a", 2.0),
         (4, "update_postimage", "a", 40.0),
         (4, "update_preimage", "b", 4.0),
@@ -211,8 +211,8 @@ def test_files_in_which_no_clause_can_take_a_row_are_not_read(table: Table) -> N
         lambda merge: merge.when_matched_delete("false"),
     ):
         assert build(table.merge(twice, ON)).explain().files_scanned == 0
-    one = table.merge(NEWS, ON).when_matched_delete("target.part = 'b'").explain()
-    assert (one.files_scanned, one.files_touched) == (1, 1)
+    first = table.merge(NEWS, ON).when_matched_delete("target.part = 'b'").explain()
+    assert (first.files_scanned, first.files_touched) == (1, 1)
     assert (
         table.merge(NEWS, ON).when_matched_delete("target.part = 'b'").when_not_matched_insert_all().explain().files_scanned == 2
     )
@@ -442,7 +442,7 @@ def test_a_merge_is_explained_before_it_is_run(table: Table) -> None:
     names = sorted(entry.name for entry in table.store.walk(""))
     explained = merge.explain()
     assert sorted(entry.name for entry in table.store.walk("")) == names
-    assert [(one.when, one.then, one.condition, one.rows) for one in explained.clauses] == [
+    assert [(item.when, item.then, item.condition, item.rows) for item in explained.clauses] == [
         ("MATCHED", "DELETE", "source.id = 2", 1),
         ("MATCHED", "UPDATE", None, 1),
         ("NOT MATCHED", "INSERT", "id = 6", 1),

@@ -46,13 +46,13 @@ def test_nothing_is_done_where_nothing_is_missing(table):
 def test_a_file_that_is_gone_leaves_the_log(table):
     table.store.delete(name_of(table, 0))
     planned = table.fsck(dry_run=True)
-    assert [one.is_missing for one in planned.lost] == [True] and "would remove 1 file with 2 rows" in str(planned)
+    assert [item.is_missing for item in planned.lost] == [True] and "would remove 1 file with 2 rows" in str(planned)
     assert table.version() == 4
     done = table.fsck()
     assert done.version == 5 and ids(table) == [10, 11, 21] and table.check() == []
-    told = table.history(1)[0]
-    assert (told["operation"], told["operationParameters"]) == ("FSCK", {"dryRun": "false"})
-    assert told["operationMetrics"]["numRemovedFiles"] == "1"
+    commit = table.history(1)[0]
+    assert (commit["operation"], commit["operationParameters"]) == ("FSCK", {"dryRun": "false"})
+    assert commit["operationMetrics"]["numRemovedFiles"] == "1"
     assert table.fsck().version is None
 
 

@@ -21,7 +21,9 @@ SCHEMA = pa.schema({"id": pa.int64(), "x": pa.float64(), "p": pa.string()})
 
 
 def rows(*ids: int) -> pa.Table:
-    return pa.table({"id": list(ids), "x": [float("nan") if one == 1 else one / 2 for one in ids], "p": ["a"] * len(ids)}, SCHEMA)
+    return pa.table(
+        {"id": list(ids), "x": [float("nan") if item == 1 else item / 2 for item in ids], "p": ["a"] * len(ids)}, SCHEMA
+    )
 
 
 def new(properties: dict[str, str] | None = None) -> Table:
@@ -50,8 +52,8 @@ def test_what_is_wrong_becomes_what_a_writer_would_have_said(mapping: str):
     done = table.compute_statistics()
     assert (done.version, done.files, done.changed) == (3, 1, 1)
     assert stats(table) == right and repr(table.to_arrow(row_ids=True).to_pylist()) == with_ids and table.check(deep=True) == []
-    told = table.history(1)[0]
-    assert (told["operation"], told["operationParameters"]) == ("COMPUTE STATS", {"predicate": "[]"})
+    commit = table.history(1)[0]
+    assert (commit["operation"], commit["operationParameters"]) == ("COMPUTE STATS", {"predicate": "[]"})
 
 
 @pytest.mark.damages_tables
@@ -61,8 +63,8 @@ def test_a_file_with_dead_rows_keeps_them_in_its_bounds_and_says_so():
     table.delete("id = 4")
     spoil(table, None)
     table.compute_statistics()
-    ((found),) = stats(table)
-    assert (found["numRecords"], found["maxValues"]["id"], found["tightBounds"]) == (4, 4, False)
+    ((actual),) = stats(table)
+    assert (actual["numRecords"], actual["maxValues"]["id"], actual["tightBounds"]) == (4, 4, False)
     assert table.check(deep=True) == [] and table.to_arrow().num_rows == 3
 
 
@@ -76,7 +78,7 @@ def test_converted_files_get_statistics_of_the_columns_that_are_asked_for():
     table.set_properties({"delta.dataSkippingStatsColumns": "id"})
     assert table.compute_statistics("p = 'a'").changed == 1
     assert table.compute_statistics().changed == 1
-    assert [one["maxValues"] for one in stats(table)] == [{"id": 3}, {"id": 3}]
+    assert [item["maxValues"] for item in stats(table)] == [{"id": 3}, {"id": 3}]
     assert table.files("id > 3").num_rows == 0
 
 
@@ -94,4 +96,4 @@ def test_who_loses_to_a_writer_of_the_same_files_looks_again():
 
     done = compute_statistics(table.begin, commit, collected_here)
     assert done.version == table.version() and sorted(table.to_arrow()["id"].to_pylist()) == [2, 3, 4]
-    assert table.check(deep=True) == [] and all(one["numRecords"] in (1, 2) for one in stats(table))
+    assert table.check(deep=True) == [] and all(item["numRecords"] in (1, 2) for item in stats(table))

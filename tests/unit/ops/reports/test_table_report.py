@@ -74,9 +74,9 @@ def test_the_page_contains_no_script_and_every_section(tmp_path: Path) -> None:
 def test_advice_names_the_command(tmp_path: Path) -> None:
     table = table_with_history(tmp_path / "t")
     (tmp_path / "t" / "stray.parquet").write_bytes(b"1")
-    advice = [str(one) for one in table.report().advice]
+    advice = [str(item) for item in table.report().advice]
     assert f"tahoe optimize {tmp_path}/t" in advice[0]
-    assert any("1 file of 1 B are not in the log" in one and "tahoe vacuum" in one for one in advice)
+    assert any("1 file of 1 B are not in the log" in item and "tahoe vacuum" in item for item in advice)
 
 
 def test_a_missing_file_is_the_first_advice(tmp_path: Path) -> None:

@@ -82,11 +82,11 @@ def made(path, **options):
 
 def facts(table):
     """Statistics and tags of each file, in the order of the rows."""
-    found = [
+    actual = [
         (json.loads(add.stats, parse_float=Decimal), add.tags, add.partition_values)
         for add in table.snapshot().scan().add_files()
     ]
-    return sorted(found, key=str)
+    return sorted(actual, key=str)
 
 
 def rows(table):
@@ -124,8 +124,8 @@ def test_other_readers_read_the_new_files(tmp_path):
     table.update({"n": "n + 1", "x": "1.0"}, "id % 7 = 3")
     for add in table.snapshot().scan().add_files():
         path = tmp_path / "t" / add.path
-        found = duckdb.sql(f"SELECT id, n, x, text, list, pair FROM '{path}' WHERE id % 7 = 3 ORDER BY id").arrow().read_all()
-        assert set(found["x"].to_pylist()) == {1.0}
+        actual = duckdb.sql(f"SELECT id, n, x, text, list, pair FROM '{path}' WHERE id % 7 = 3 ORDER BY id").arrow().read_all()
+        assert set(actual["x"].to_pylist()) == {1.0}
         assert pq.read_table(path).num_rows == 100
         filters = duckdb.sql(
             f"SELECT DISTINCT path_in_schema FROM parquet_metadata('{path}') WHERE bloom_filter_length > 0"

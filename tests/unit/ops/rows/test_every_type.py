@@ -52,12 +52,12 @@ def test_a_value_of_each_type_goes_through_every_operation(tmp_path, name, parti
     fresh = Table(path)
     assert any((path / "_delta_log").glob("*.checkpoint*.parquet"))
     expected = {11: low, 3: low, 4: high}
-    found = fresh.to_arrow()
-    assert {row["id"]: row[NAME] for row in found.to_pylist()} == expected
-    assert {row["id"]: row["s"][NAME] for row in found.to_pylist()} == expected
+    actual = fresh.to_arrow()
+    assert {row["id"]: row[NAME] for row in actual.to_pylist()} == expected
+    assert {row["id"]: row["s"][NAME] for row in actual.to_pylist()} == expected
     # A void column is of the schema, and of no file.
     assert [str(column.data_type) for column in fresh.schema()][3] == "void"
-    assert found["none"].to_pylist() == [None] * 3
+    assert actual["none"].to_pylist() == [None] * 3
     source = pa.table({"id": [11]}).append_column(pa.field("wanted", kind), pa.array([low], kind))
     fresh.merge(source, f"source.wanted = target.`{NAME}` AND source.id = target.id").when_matched_update({"id": "99"}).execute()
     assert set(fresh.to_arrow().column("id").to_pylist()) == {99, 3, 4}

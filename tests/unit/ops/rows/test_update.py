@@ -81,8 +81,8 @@ def test_the_feed_shows_rows_before_and_after(table: Table) -> None:
         return
     outcome = table.update({"name": "'x'", "month": "9"}, "id in (0, 4)")
     assert outcome.metrics["numAddedChangeFiles"] == len(last(table, AddCDCFile)) == 3
-    told = sorted((row["id"], row["_change_type"], row["month"], row["name"]) for row in table.changes(3).to_pylist())
-    assert told == [
+    changes = sorted((row["id"], row["_change_type"], row["month"], row["name"]) for row in table.changes(3).to_pylist())
+    assert changes == [
         (0, "update_postimage", 9, "x"),
         (0, "update_preimage", 1, "n0"),
         (4, "update_postimage", 9, "x"),

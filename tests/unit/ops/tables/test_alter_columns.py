@@ -31,9 +31,9 @@ def mapped(tmp_path) -> Table:
 
 
 def made(path, properties) -> Table:
-    found = Table.create(path, ROWS.schema, partition_by=["p"], properties=properties)
-    found.append(ROWS)
-    return found
+    actual = Table.create(path, ROWS.schema, partition_by=["p"], properties=properties)
+    actual.append(ROWS)
+    return actual
 
 
 def last(table: Table) -> tuple[str, dict]:
@@ -69,10 +69,10 @@ def test_columns_are_added_where_they_are_asked_for_and_are_null_in_rows_that_ar
 
 
 def test_what_cannot_be_added_is_refused(table):
-    one = pa.schema([("n", pa.int64())])
-    refused("INVALID_FIELD_NAME", table.add_columns, one, inside="id")
-    refused("UNRESOLVED_COLUMN.WITH_SUGGESTION", table.add_columns, one, inside="nope")
-    refused("FIELD_NOT_FOUND", table.add_columns, one, after="nope")
+    first = pa.schema([("n", pa.int64())])
+    refused("INVALID_FIELD_NAME", table.add_columns, first, inside="id")
+    refused("UNRESOLVED_COLUMN.WITH_SUGGESTION", table.add_columns, first, inside="nope")
+    refused("FIELD_NOT_FOUND", table.add_columns, first, after="nope")
     refused("FIELD_ALREADY_EXISTS", table.add_columns, pa.schema([("ID", pa.int64())]))
     refused("FIELD_ALREADY_EXISTS", table.add_columns, pa.schema([("A", pa.int64())]), inside="s")
     refused("COLUMN_ALREADY_EXISTS", table.add_columns, pa.schema([("x", pa.int64()), ("X", pa.int64())]))
@@ -163,10 +163,10 @@ def test_what_collections_hold_has_neither_comment_nor_nullability_of_its_own(ma
     refused("DELTA_UNSUPPORTED_DROP_NESTED_COLUMN_FROM_NON_STRUCT_TYPE", mapped.drop_columns, ["l.element"])
     for name, kind in (("s", "STRUCT"), ("l", "ARRAY")):
         refused("NOT_SUPPORTED_CHANGE_COLUMN", mapped.change_column, name, data_type=PrimitiveType("long"))
-        wanted = {"STRUCT": StructType((StructField("c", PrimitiveType("long")),)), "ARRAY": ArrayType(PrimitiveType("long"))}[
+        expected = {"STRUCT": StructType((StructField("c", PrimitiveType("long")),)), "ARRAY": ArrayType(PrimitiveType("long"))}[
             kind
         ]
-        refused(f"CANNOT_UPDATE_FIELD.{kind}_TYPE", mapped.change_column, name, data_type=wanted)
+        refused(f"CANNOT_UPDATE_FIELD.{kind}_TYPE", mapped.change_column, name, data_type=expected)
     mapped.change_column("l.element.q", comment="x")
     assert json.loads(last(mapped)[1]["column"])["name"] == "l.element.q"
 
@@ -174,17 +174,17 @@ def test_what_collections_hold_has_neither_comment_nor_nullability_of_its_own(ma
 def test_columns_are_replaced_by_more_of_them_in_another_order(table, mapped):
     fields = {column.name: column for column in ROWS.schema}
     more = pa.struct([("b", pa.string()), ("new", pa.int64()), ("a", pa.int64())])
-    wanted = pa.schema([fields["p"], fields["id"], ("s", more), fields["l"], ("end", pa.int64())])
-    for one in (table, mapped):
-        ids = {column.name: column.field_id for column in one.schema()}
-        one.replace_columns(wanted)
-        assert last(one)[0] == "REPLACE COLUMNS"
-        assert one.schema().names == ["p", "id", "s", "l", "end"]
-        assert {name: one.schema().field(name).field_id for name in ids} == ids
-        assert one.to_arrow("id = 1").to_pylist()[0]["s"] == {"b": "x", "new": None, "a": 1}
+    expected = pa.schema([fields["p"], fields["id"], ("s", more), fields["l"], ("end", pa.int64())])
+    for item in (table, mapped):
+        ids = {column.name: column.field_id for column in item.schema()}
+        item.replace_columns(expected)
+        assert last(item)[0] == "REPLACE COLUMNS"
+        assert item.schema().names == ["p", "id", "s", "l", "end"]
+        assert {name: item.schema().field(name).field_id for name in ids} == ids
+        assert item.to_arrow("id = 1").to_pylist()[0]["s"] == {"b": "x", "new": None, "a": 1}
     code = "DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP"
     refused(code, table.replace_columns, pa.schema([fields["id"], fields["p"]]))
-    refused(code, table.replace_columns, pa.schema([("id", pa.int32()), *list(wanted)[2:], fields["p"]]))
+    refused(code, table.replace_columns, pa.schema([("id", pa.int32()), *list(expected)[2:], fields["p"]]))
     refused("DELTA_AMBIGUOUS_DATA_TYPE_CHANGE", mapped.replace_columns, pa.schema([fields["id"], fields["p"], ("x", pa.int8())]))
     mapped.replace_columns(pa.schema([fields["id"], fields["p"]]))
     assert mapped.schema().names == ["id", "p"]

@@ -24,7 +24,7 @@ MAPPED = {"delta.columnMapping.mode": "name", "delta.enableDeletionVectors": "tr
 
 def rows(seed: int, count: int = 400) -> pa.Table:
     chance = random.Random(seed)
-    found = [
+    actual = [
         {
             "id": chance.randrange(10_000),
             "t": f"t{chance.randrange(100):02}",
@@ -33,7 +33,7 @@ def rows(seed: int, count: int = 400) -> pa.Table:
         }
         for _ in range(count)
     ]
-    return pa.Table.from_pylist(found, SCHEMA)
+    return pa.Table.from_pylist(actual, SCHEMA)
 
 
 def table_of(cluster_by: list[str] | None = ["id", "s.x"], files: int = 4, **properties: str) -> Table:  # noqa: B006
@@ -45,17 +45,17 @@ def table_of(cluster_by: list[str] | None = ["id", "s.x"], files: int = 4, **pro
 
 
 def columns(table: Table) -> list[str]:
-    found: list[str] = table.detail()["clusteringColumns"]
-    return found
+    actual: list[str] = table.detail()["clusteringColumns"]
+    return actual
 
 
 def cubes(table: Table) -> dict[str, int]:
     """The cubes of the live files, and how many of these each has; of those without one under an empty name."""
-    found: dict[str, int] = {}
+    actual: dict[str, int] = {}
     for tags in table.files()["tags"].to_pylist():
         cube = dict(tags or {}).get("ZCUBE_ID") or ""
-        found[cube] = found.get(cube, 0) + 1
-    return found
+        actual[cube] = actual.get(cube, 0) + 1
+    return actual
 
 
 def contents(table: Table) -> list[dict[str, Any]]:

@@ -18,9 +18,9 @@ def test_detail_tells_of_the_live_files_and_of_the_table(memory_url: str) -> Non
     )
     assert detail(table.snapshot())["sizeInBytes"] == 0
     table.append(rows)
-    found = detail(table.snapshot())
-    assert (found["format"], found["name"], found["description"], found["location"]) == ("delta", "n", "d", table.url)
-    assert (found["partitionColumns"], found["clusteringColumns"], found["numFiles"]) == (["p"], [], 2)
-    assert found["sizeInBytes"] == sum(table.files()["size"].to_pylist())
-    assert found["properties"]["owner"] == "me" and found["tableFeatures"] == sorted(found["tableFeatures"])
-    assert found["createdAt"] < found["lastModified"] <= datetime.now(UTC) and found["createdAt"].tzinfo is UTC
+    actual = detail(table.snapshot())
+    assert (actual["format"], actual["name"], actual["description"], actual["location"]) == ("delta", "n", "d", table.url)
+    assert (actual["partitionColumns"], actual["clusteringColumns"], actual["numFiles"]) == (["p"], [], 2)
+    assert actual["sizeInBytes"] == sum(table.files()["size"].to_pylist())
+    assert actual["properties"]["owner"] == "me" and actual["tableFeatures"] == sorted(actual["tableFeatures"])
+    assert actual["createdAt"] < actual["lastModified"] <= datetime.now(UTC) and actual["createdAt"].tzinfo is UTC

@@ -57,8 +57,8 @@ def widen(table: Table, new: DataType) -> None:
 
 
 def shown(table: Table) -> list[tuple]:
-    found = table.to_arrow().sort_by("id").to_pylist()
-    return [(row["id"], row["c"], row["s"]["x"], row["l"], row["m"]) for row in found]
+    actual = table.to_arrow().sort_by("id").to_pylist()
+    return [(row["id"], row["c"], row["s"]["x"], row["l"], row["m"]) for row in actual]
 
 
 def literal(value: object, kind: DataType) -> str:

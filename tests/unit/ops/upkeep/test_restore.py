@@ -72,9 +72,9 @@ def test_the_history_tells_of_it_in_the_references_words(store: LogStore) -> Non
     table = table_of(store)
     table.overwrite(rows(50))
     metrics = table.restore(1).metrics
-    told = table.history(1)[0]
-    assert (told["operation"], told["operationParameters"]) == ("RESTORE", {"version": "1", "timestamp": None})
-    assert told["operationMetrics"] == {
+    commit = table.history(1)[0]
+    assert (commit["operation"], commit["operationParameters"]) == ("RESTORE", {"version": "1", "timestamp": None})
+    assert commit["operationMetrics"] == {
         "tableSizeAfterRestore": str(metrics["table_size_after_restore"]),
         "numOfFilesAfterRestore": "2",
         "numRemovedFiles": "2",
@@ -115,9 +115,9 @@ def test_times_of_versions_stay_as_they_are(store: LogStore) -> None:
     table = table_of(store)
     table.set_properties({"delta.enableInCommitTimestamps": "true"})
     table.append(rows(30))
-    before = [told["timestamp"] for told in table.history()]
+    before = [commit["timestamp"] for commit in table.history()]
     table.restore(1)
-    assert [told["timestamp"] for told in table.history()][1:] == before
+    assert [commit["timestamp"] for commit in table.history()][1:] == before
     assert table.snapshot().config.in_commit_timestamps
 
 
@@ -125,8 +125,8 @@ def test_a_feed_tells_it_without_files_of_its_own(store: LogStore) -> None:
     table = table_of(store, {**VECTORS, "delta.enableChangeDataFeed": "true"})
     table.delete("id < 5")
     version = table.restore(1).version
-    told = table.changes(version).to_pylist()
-    kinds = {kind: sorted(row["id"] for row in told if row["_change_type"] == kind) for kind in ("insert", "delete")}
+    changes = table.changes(version).to_pylist()
+    kinds = {kind: sorted(row["id"] for row in changes if row["_change_type"] == kind) for kind in ("insert", "delete")}
     assert set(kinds["insert"]) - set(kinds["delete"]) == {0, 1, 2, 3, 4}
     assert set(kinds["delete"]) - set(kinds["insert"]) == set(range(10, 20))
 
@@ -163,12 +163,12 @@ def test_vectors_that_are_gone_are_told(store: LogStore) -> None:
 
 
 def test_a_dry_run_changes_nothing(store: LogStore) -> None:
-    table, told = table_of(store), Reported()
+    table, progress = table_of(store), Reported()
     table.overwrite(rows(50))
-    planned = restore(table.begin(), table.commit, RestoreRequest(1, dry_run=True), told)
+    planned = restore(table.begin(), table.commit, RestoreRequest(1, dry_run=True), progress)
     assert table.version() == 3 and planned.metrics["num_restored_files"] == 2 and planned.missing == ()
     assert "would restore 2 files" in str(planned)
-    assert ("files checked", 2, 2) in told.reports
+    assert ("files checked", 2, 2) in progress.reports
     assert "is equal to version 1: 2 files" in str(table.restore(1))
 
 

@@ -34,7 +34,7 @@ SCHEMA = pa.schema(
 
 
 def rows(first: int, last: int) -> pa.Table:
-    found = [
+    actual = [
         {
             "id": i,
             "part": f"p{i % 2}",
@@ -46,7 +46,7 @@ def rows(first: int, last: int) -> pa.Table:
         }
         for i in range(first, last)
     ]
-    return pa.Table.from_pylist(found, SCHEMA)
+    return pa.Table.from_pylist(actual, SCHEMA)
 
 
 def made(path: Path, *, partitioned: bool = False, properties: dict[str, str] | None = None) -> Table:
@@ -80,7 +80,7 @@ def test_after_the_upgrade_readers_of_iceberg_read_the_same_rows(tmp_path: Path,
     assert all("field ids" in reasons for reasons in upgrade.rewritten.values())
     assert {add.tags["ICEBERG_COMPAT_VERSION"] for add in add_files(table.snapshot().files()) if add.tags} == {str(version)}
     assert_iceberg_readers_agree(table)
-    operations = [(one["operation"], one["isBlindAppend"]) for one in table.history(3)]
+    operations = [(item["operation"], item["isBlindAppend"]) for item in table.history(3)]
     assert operations == [("SET TBLPROPERTIES", False), ("REORG", False), ("REORG TABLE UPGRADE UNIFORM", False)]
 
 
@@ -96,16 +96,16 @@ def test_a_second_upgrade_commits_nothing(tmp_path: Path) -> None:
 def test_a_dry_run_tells_what_would_be_done_and_does_nothing(tmp_path: Path) -> None:
     table = made(tmp_path / "t")
     before = paths(table)
-    told = table.uniform.upgrade(dry_run=True)
-    assert (told.version, table.version(), paths(table)) == (2, 2, before)
-    assert set(told.rewritten) == before
-    assert told.properties == {
+    reported = table.uniform.upgrade(dry_run=True)
+    assert (reported.version, table.version(), paths(table)) == (2, 2, before)
+    assert set(reported.rewritten) == before
+    assert reported.properties == {
         "delta.enableIcebergCompatV2": "true",
         "delta.columnMapping.mode": "name",
         "delta.universalFormat.enabledFormats": "iceberg",
     }
     done = table.uniform.upgrade()
-    assert (done.properties, done.rewritten) == (told.properties, told.rewritten)
+    assert (done.properties, done.rewritten) == (reported.properties, reported.rewritten)
 
 
 def test_only_files_that_need_it_are_written_anew(tmp_path: Path) -> None:
@@ -190,10 +190,10 @@ def test_rows_keep_their_ids(tmp_path: Path) -> None:
 def test_a_rewrite_is_no_change_of_data(tmp_path: Path) -> None:
     table = made(tmp_path / "t", properties={"delta.appendOnly": "true"})
     table.uniform.upgrade()
-    (reorg,) = [one for one in table.history() if one["operation"] == "REORG"]
+    (reorg,) = [item for item in table.history() if item["operation"] == "REORG"]
     actions = (tmp_path / "t" / "_delta_log" / f"{reorg['version']:020d}.json").read_text().splitlines()
     files = [next(iter(json.loads(line).values())) for line in actions if line.startswith(('{"add"', '{"remove"'))]
-    assert len(files) == 4 and not any(one["dataChange"] for one in files)
+    assert len(files) == 4 and not any(item["dataChange"] for item in files)
     assert reorg["operationMetrics"]["numRemovedFiles"] == "2" and reorg["isolationLevel"] == "SnapshotIsolation"
 
 
@@ -246,12 +246,14 @@ def test_from_an_older_compatibility_version_to_a_newer(tmp_path: Path) -> None:
 def test_purge_rewrites_files_with_dead_rows_in_the_partitions_named(tmp_path: Path) -> None:
     table = made(tmp_path / "t", partitioned=True, properties={"delta.enableDeletionVectors": "true"})
     table.delete("id in (0, 1)")
-    before, kept = canonical(table.to_arrow()), table.files()
+    before, remaining = canonical(table.to_arrow()), table.files()
     clean = {
-        path for path, vector in zip(kept["path"].to_pylist(), kept["deletionVector"].to_pylist(), strict=True) if not vector
+        path
+        for path, vector in zip(remaining["path"].to_pylist(), remaining["deletionVector"].to_pylist(), strict=True)
+        if not vector
     }
     table.purge("part = 'p1'")
-    assert len(paths(table) & set(kept["path"].to_pylist())) == 3
+    assert len(paths(table) & set(remaining["path"].to_pylist())) == 3
     version = table.purge()
     assert paths(table) >= clean and table.files()["deletionVector"].null_count == 4
     assert table.purge() == version
@@ -265,8 +267,8 @@ def test_purge_takes_columns_out_that_the_table_has_no_more(tmp_path: Path) -> N
     table.append(rows(0, 3))
     metadata = table.snapshot().metadata
     schema = json.loads(metadata.schema_string)
-    schema["fields"] = [one for one in schema["fields"] if one["name"] != "counts"]
-    next(one for one in schema["fields"] if one["name"] == "inner")["type"]["fields"].pop()
+    schema["fields"] = [item for item in schema["fields"] if item["name"] != "counts"]
+    next(item for item in schema["fields"] if item["name"] == "inner")["type"]["fields"].pop()
     dropped = replace(metadata, schema_string=json.dumps(schema))
     table.store.put_if_absent(f"_delta_log/{2:020d}.json", to_json_line(dropped).encode())
     before = canonical(table.to_arrow())

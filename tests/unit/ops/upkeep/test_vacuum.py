@@ -78,8 +78,8 @@ def test_files_stay_for_the_retention_and_go_after_it(store: AgedStore) -> None:
     planned = table.vacuum(dry_run=True)
     assert planned.deleted == 0 and len(files(store)) == 3
     assert planned.plan.lost_versions == (1, 2)
-    told = str(planned)
-    assert "would delete 2 files" in told and "2 versions would become unreadable: 1 to 2." in told
+    reported = str(planned)
+    assert "would delete 2 files" in reported and "2 versions would become unreadable: 1 to 2." in reported
     done = table.vacuum()
     assert done.deleted == 2 and {entry.name for entry in done.plan.files} == {entry.name for entry in planned.plan.files}
     assert "deleted 2 files" in str(done)
@@ -99,12 +99,12 @@ def test_a_stream_that_lags_is_told_by_its_checkpoint_before_its_files_go(store:
     store.later(169)
     with pytest.warns(
         TahoeWarning, match=r"up to version 3 removed.* file:/late/sources/0 had read only the versions before 2 "
-    ) as told:
+    ) as raised:
         plan = table.vacuum(dry_run=True).plan
-    assert (len(told), [one.version for one in plan.late_streams]) == (1, [2])
+    assert (len(raised), [item.version for item in plan.late_streams]) == (1, [2])
     record_stream(store, "file:/late/sources/0", 3)
     # The change feed of version 3 consists of the removed rows.
-    assert [one.version for one in table.vacuum(dry_run=True).plan.late_streams] == [3]
+    assert [item.version for item in table.vacuum(dry_run=True).plan.late_streams] == [3]
     record_stream(store, "file:/late/sources/0", 4)
     assert table.vacuum().plan.late_streams == ()
     assert table.check(strict=True) == []
@@ -297,13 +297,14 @@ def test_lite_needs_every_commit_since_the_last_vacuum(store: AgedStore) -> None
 
 
 def inventory_of(store: AgedStore, root: str | None = None) -> pa.Table:
-    found = list(store.walk())
+    actual = list(store.walk())
     return pa.table(
         {
-            "path": [f"{root or store.url}/{entry.name}" for entry in found] + [f"{root or store.url}/p", "/elsewhere/x.parquet"],
-            "length": [entry.size for entry in found] + [0, 1],
-            "isDir": [False] * len(found) + [True, False],
-            "modificationTime": [0] * (len(found) + 2),
+            "path": [f"{root or store.url}/{entry.name}" for entry in actual]
+            + [f"{root or store.url}/p", "/elsewhere/x.parquet"],
+            "length": [entry.size for entry in actual] + [0, 1],
+            "isDir": [False] * len(actual) + [True, False],
+            "modificationTime": [0] * (len(actual) + 2),
         }
     )
 
@@ -448,11 +449,11 @@ def test_whoever_dies_in_it_leaves_a_whole_table(store: AgedStore) -> None:
 def test_files_that_storage_keeps_are_told_and_the_others_go(store: AgedStore) -> None:
     table = table_of(store)
     store.later(200)
-    kept = sorted(files(store) - set(table.files()["path"].to_pylist()))[0]
+    remaining = sorted(files(store) - set(table.files()["path"].to_pylist()))[0]
 
     class Keeping(WrappedStore):
         def delete(self, name: str) -> None:
-            if name == kept:
+            if name == remaining:
                 raise StorageFailure(f"no, not {name}")
             super().delete(name)
 
@@ -464,11 +465,11 @@ def test_files_that_storage_keeps_are_told_and_the_others_go(store: AgedStore) -
 
 
 def test_it_tells_how_far_it_is(store: AgedStore) -> None:
-    table, told = table_of(store), Reported()
+    table, progress = table_of(store), Reported()
     store.later(200)
-    vacuum(table.begin, table.commit, VacuumRequest(), progress=told)
-    assert ("files deleted", 2, 2) in told.reports
-    assert any(step == "files listed" for step, _, _ in told.reports)
+    vacuum(table.begin, table.commit, VacuumRequest(), progress=progress)
+    assert ("files deleted", 2, 2) in progress.reports
+    assert any(step == "files listed" for step, _, _ in progress.reports)
 
 
 # -- a real folder -----------------------------------------------------------------------------------------------------------
@@ -497,9 +498,9 @@ def test_links_are_neither_followed_nor_deleted(tmp_path: Path) -> None:
     (folder / "link.parquet").symlink_to(outside / "precious.parquet")
     (folder / "broken.parquet").symlink_to(folder / "nowhere")
     (folder / "orphan.parquet").write_bytes(b"?")
-    found = add_files(table.files())[0]
+    actual = add_files(table.files())[0]
     transaction = table.begin()
-    transaction.stage(replace(found, path="alias/named.parquet"))
+    transaction.stage(replace(actual, path="alias/named.parquet"))
     table.commit(transaction, Operation("WRITE"))
     aged(folder, 200)
     done = Table(str(folder)).vacuum()

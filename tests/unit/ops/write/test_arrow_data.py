@@ -37,14 +37,14 @@ def test_an_index_without_a_name_is_no_column_unless_the_table_has_it() -> None:
     name = "__index_level_0__"
     for data in (frame, pa.Table.from_pandas(frame), pa.Table.from_pandas(frame).to_batches()[0]):
         assert as_table(data).column_names == ["id"]
-    kept = in_hand(pa.Table.from_pandas(frame), StructType((StructField(name, PrimitiveType("long")),)))
-    assert kept.column_names == ["id", name]
+    remaining = in_hand(pa.Table.from_pandas(frame), StructType((StructField(name, PrimitiveType("long")),)))
+    assert remaining.column_names == ["id", name]
     assert as_table(frame.rename_axis("place")).column_names == ["id", "place"]
 
 
 def test_what_pandas_did_not_write_about_the_index_is_passed_over() -> None:
-    for told in (b"no json", b"[]", b'{"index_columns": [{"kind": "range"}]}'):
-        data = TABLE.replace_schema_metadata({b"pandas": told})
+    for reported in (b"no json", b"[]", b'{"index_columns": [{"kind": "range"}]}'):
+        data = TABLE.replace_schema_metadata({b"pandas": reported})
         assert in_hand(data) is data
 
 

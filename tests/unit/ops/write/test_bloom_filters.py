@@ -50,13 +50,13 @@ def filters(table: Table) -> list[int]:
 @pytest.mark.parametrize("mode", ["none", "name"])
 def test_appends_and_optimize_give_the_columns_filters(mode: str) -> None:
     plain, table = table_of("", mode), table_of("KEY, s.t", mode)
-    for one in (plain, table):
-        append(one)
-        append(one, 1000)
+    for item in (plain, table):
+        append(item)
+        append(item, 1000)
     assert (filters(plain), filters(table)) == ([0, 0], [2, 2])
-    for one in (plain, table):
-        one.update({"b": "false"}, "key = 0")
-        one.optimize()
+    for item in (plain, table):
+        item.update({"b": "false"}, "key = 0")
+        item.optimize()
     assert (filters(plain), filters(table)) == ([0], [2])
     grown = sum(table.files()["size"].to_pylist()) - sum(plain.files()["size"].to_pylist())
     assert 2 * 2000 <= grown <= 2 * 2000 * 3, "about ten bits a value, rounded up to a power of two"

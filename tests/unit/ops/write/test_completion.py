@@ -45,8 +45,8 @@ def test_rows_without_the_columns_are_numbered_and_the_mark_moves(table):
     table.append(rows(s=["a", "b"]))
     table.append(rows(s=["c"], k=[77]))
     table.append(pa.table({"s": ["d", "e"]}).to_reader(max_chunksize=1))
-    found = table.to_arrow().sort_by("s").to_pydict()
-    assert list(found.values()) == [[10, 7, 4, 1, -2], [1, 2, 77, 3, 4], ["a", "b", "c", "d", "e"]]
+    actual = table.to_arrow().sort_by("s").to_pydict()
+    assert list(actual.values()) == [[10, 7, 4, 1, -2], [1, 2, 77, 3, 4], ["a", "b", "c", "d", "e"]]
     assert marks(table) == [-2, 4]
     assert table.check() == []
 
@@ -79,9 +79,9 @@ def test_writers_at_once_never_give_one_value_twice(table):
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(write, range(8)))
-    found = table.to_arrow()
+    actual = table.to_arrow()
     for place in (0, 1):
-        assert len(found.column(place).unique()) == len(found) == 24
+        assert len(actual.column(place).unique()) == len(actual) == 24
 
 
 def test_only_who_numbers_rows_conflicts_with_who_numbers_rows(table):
@@ -110,16 +110,16 @@ def test_merge_numbers_what_it_inserts_and_the_feed_tells_the_same(tmp_path, pro
     merge = table.merge(rows(s=["b", "x", "y", "z"]), "target.s = source.s").when_matched_update({"s": "'B'"})
     merge = merge.when_not_matched_insert({"s": "source.s", "k": "99"}, condition="source.s = 'y'")
     merge.when_not_matched_insert({"s": "source.s"}).execute()
-    found = {row["s"]: row for row in table.to_arrow().to_pylist()}
-    assert {s: row["id"] for s, row in found.items() if s in ("a", "B")} == {"a": 10, "B": 7}
-    assert sorted(row["id"] for row in found.values()) == [-2, 1, 4, 7, 10]
-    assert (found["y"]["k"], {found["x"]["k"], found["z"]["k"]}) == (99, {3, 4})
-    assert all(row["twice"] == 2 * row["id"] for row in found.values())
+    actual = {row["s"]: row for row in table.to_arrow().to_pylist()}
+    assert {s: row["id"] for s, row in actual.items() if s in ("a", "B")} == {"a": 10, "B": 7}
+    assert sorted(row["id"] for row in actual.values()) == [-2, 1, 4, 7, 10]
+    assert (actual["y"]["k"], {actual["x"]["k"], actual["z"]["k"]}) == (99, {3, 4})
+    assert all(row["twice"] == 2 * row["id"] for row in actual.values())
     assert marks(table) == [-2, 4]
     if "delta.enableChangeDataFeed" in properties:
-        told = [row for row in table.changes(2, 2).to_pylist() if row["_change_type"] == "insert"]
-        assert sorted((row["s"], row["id"], row["k"]) for row in told) == sorted(
-            (row["s"], row["id"], row["k"]) for s, row in found.items() if s in "xyz"
+        changes = [row for row in table.changes(2, 2).to_pylist() if row["_change_type"] == "insert"]
+        assert sorted((row["s"], row["id"], row["k"]) for row in changes) == sorted(
+            (row["s"], row["id"], row["k"]) for s, row in actual.items() if s in "xyz"
         )
 
 
@@ -219,5 +219,5 @@ def test_the_iceberg_side_has_the_rows_and_one_schema_however_far_the_marks_move
     table.uniform.sync()
     newest = max((tmp_path / "t" / "metadata").glob("*.metadata.json"))
     assert len(json.loads(newest.read_text())["schemas"]) == 1
-    found = StaticTable.from_metadata(str(newest)).scan().to_arrow().sort_by("n").to_pydict()
-    assert found == {"id": [10, 7, 4], "s": ["new"] * 3, "n": [0, 1, 2]}
+    actual = StaticTable.from_metadata(str(newest)).scan().to_arrow().sort_by("n").to_pydict()
+    assert actual == {"id": [10, 7, 4], "s": ["new"] * 3, "n": [0, 1, 2]}

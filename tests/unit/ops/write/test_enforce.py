@@ -162,8 +162,8 @@ NOON = datetime(2024, 5, 6, 12)
 def test_generated_columns_are_computed_when_absent(generating):
     assert "generatedColumns" in generating.snapshot().config.features
     generating.append(rows(at=[NOON, NOON.replace(day=7)], n=pa.array([1, None], pa.int32())))
-    found = generating.to_arrow().sort_by("day").to_pylist()
-    assert [(row["day"], row["twice"]) for row in found] == [(date(2024, 5, 6), 2), (date(2024, 5, 7), None)]
+    actual = generating.to_arrow().sort_by("day").to_pylist()
+    assert [(row["day"], row["twice"]) for row in actual] == [(date(2024, 5, 6), 2), (date(2024, 5, 7), None)]
     assert generating.files().num_rows == 2
     assert generating.to_arrow(filter="day = DATE '2024-05-07'").num_rows == 1
 
@@ -193,8 +193,8 @@ def test_other_columns_may_still_not_be_left_out(tmp_path):
 def test_an_update_brings_generated_columns_along(generating):
     generating.append(rows(at=[NOON, NOON], n=pa.array([1, 2], pa.int32())))
     generating.update({"n": "n + 10", "at": "TIMESTAMP_NTZ '2024-06-01 00:00:00'"}, "n = 2")
-    found = generating.to_arrow().sort_by("n").to_pylist()
-    assert [(row["n"], row["twice"], row["day"]) for row in found] == [(1, 2, date(2024, 5, 6)), (12, 24, date(2024, 6, 1))]
+    actual = generating.to_arrow().sort_by("n").to_pylist()
+    assert [(row["n"], row["twice"], row["day"]) for row in actual] == [(1, 2, date(2024, 5, 6)), (12, 24, date(2024, 6, 1))]
     untouched(generating, 2, generating.update, {"twice": "5"}, "n = 1")
 
 

@@ -55,8 +55,8 @@ def test_an_id_that_is_missing_or_another_is_a_fault_at_any_depth(file: pa.Schem
 
 def test_int96_and_missing_partition_columns_are_faults() -> None:
     times = pa.schema([field("t", pa.timestamp("us"), 1)])
-    told = iceberg_faults(footer(times, use_deprecated_int96_timestamps=True), times, ["p"])
-    assert told == ("INT96 timestamps", "partition columns")
+    reported = iceberg_faults(footer(times, use_deprecated_int96_timestamps=True), times, ["p"])
+    assert reported == ("INT96 timestamps", "partition columns")
 
 
 def test_columns_and_fields_that_the_table_has_no_more_are_dropped_ones_but_for_partition_columns() -> None:

@@ -66,8 +66,8 @@ def kinds(table):
 
 
 def rows(table):
-    found = table.to_arrow().sort_by("id").to_pylist()
-    return {row["id"]: row["v"] and decoded(row["v"]["metadata"], row["v"]["value"]) for row in found}
+    actual = table.to_arrow().sort_by("id").to_pylist()
+    return {row["id"]: row["v"] and decoded(row["v"]["metadata"], row["v"]["value"]) for row in actual}
 
 
 def expected(files=2):
@@ -83,15 +83,15 @@ def test_optimize_leaves_them_as_they_are(tmp_path, properties):
     table = shredded_table(tmp_path, [SHAPE, SHAPE], **properties)
     before = kinds(table)[0]
     assert rows(table) == expected()
-    wanted = expected()
+    expected_rows = expected()
     if "delta.enableDeletionVectors" in properties:
         table.delete("id = 10")
-        del wanted[10]
+        del expected_rows[10]
     table.optimize()
     (after,) = kinds(table)
     assert after.equals(before)
     assert not after.field("metadata").nullable
-    assert rows(table) == wanted
+    assert rows(table) == expected_rows
     (stats,) = table.files()["stats"].to_pylist()
     assert '"nullCount":{' in stats and "typed_value" not in stats and "metadata" not in stats
     assert table.check(deep=True, strict=True) == []

@@ -49,16 +49,16 @@ def _live_through(url: str | Path, texts: list[str], properties: dict[str, str])
     rows = pa.table({"id": pa.array([*range(len(texts)), -1], pa.int64()), "p": [*texts, None]})
     table = Table.create(url, rows.schema, partition_by=["p"], properties=properties)
     table.append(rows)
-    wanted = {(number, text or None) for number, text in enumerate(texts)} | {(-1, None)}
-    assert _rows(Table(url)) == wanted
+    expected = {(number, text or None) for number, text in enumerate(texts)} | {(-1, None)}
+    assert _rows(Table(url)) == expected
     for text in filter(None, texts):
-        assert _rows(Table(url), filter=_is(text)) == {row for row in wanted if row[1] == text}
+        assert _rows(Table(url), filter=_is(text)) == {row for row in expected if row[1] == text}
     table.update({"id": "id + 100"}, "id >= 0")
-    wanted = {(number + 100 if number >= 0 else number, text) for number, text in wanted}
+    expected = {(number + 100 if number >= 0 else number, text) for number, text in expected}
     table.checkpoint()
-    assert _rows(Table(url)) == wanted
+    assert _rows(Table(url)) == expected
     table.delete("p is null")
-    assert _rows(Table(url)) == {row for row in wanted if row[1] is not None}
+    assert _rows(Table(url)) == {row for row in expected if row[1] is not None}
     assert Table(url).check() == []
 
 

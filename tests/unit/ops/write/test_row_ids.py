@@ -40,9 +40,9 @@ def rows(ids, part: str, v: int = 0) -> pa.Table:
 
 
 def tracked(table: Table, version: int | None = None) -> dict[int, tuple[int, int]]:
-    found = Table(table.url).to_arrow(columns=["id"], row_ids=True, version=version)
-    result = {row["id"]: (row["_row_id"], row["_row_commit_version"]) for row in found.to_pylist()}
-    assert len({row_id for row_id, _ in result.values()}) == found.num_rows
+    actual = Table(table.url).to_arrow(columns=["id"], row_ids=True, version=version)
+    result = {row["id"]: (row["_row_id"], row["_row_commit_version"]) for row in actual.to_pylist()}
+    assert len({row_id for row_id, _ in result.values()}) == actual.num_rows
     return result
 
 
@@ -73,7 +73,7 @@ def test_a_delete_leaves_the_other_rows_as_they_were(table):
     table.update({"v": "7"}, "id < 3")
     before = tracked(table)
     table.delete("id in (2, 5)")
-    assert tracked(table) == {id: found for id, found in before.items() if id not in (2, 5)}
+    assert tracked(table) == {id: actual for id, actual in before.items() if id not in (2, 5)}
     assert preserved(table) == "true"
     assert table.check() == []
 
@@ -96,8 +96,8 @@ def test_replacing_some_rows_leaves_the_others_their_ids(table):
     before = tracked(table)
     table.overwrite(rows([3, 40], "a", 9), replace_where="id = 3 or id = 40")
     after = tracked(table)
-    assert {id: found for id, found in after.items() if id not in (3, 40)} == {
-        id: found for id, found in before.items() if id != 3
+    assert {id: actual for id, actual in after.items() if id not in (3, 40)} == {
+        id: actual for id, actual in before.items() if id != 3
     }
     assert {after[id][1] for id in (3, 40)} == {3}
     assert preserved(table) == "true"
@@ -138,12 +138,12 @@ def test_random_histories_keep_every_id(table):
             expected |= {id: (expected[id][0], version) for id in chosen}
         elif chosen:
             table.delete(meant)
-            expected = {id: found for id, found in expected.items() if id not in chosen}
-        found = tracked(table)
-        fresh = {id: value for id, value in found.items() if id not in expected}
-        assert {id: value for id, value in found.items() if id in expected} == expected
+            expected = {id: actual for id, actual in expected.items() if id not in chosen}
+        actual = tracked(table)
+        fresh = {id: value for id, value in actual.items() if id not in expected}
+        assert {id: value for id, value in actual.items() if id in expected} == expected
         assert all(value[1] == version for value in fresh.values())
-        expected = found
+        expected = actual
     assert table.check() == []
 
 

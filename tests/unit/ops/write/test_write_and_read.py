@@ -64,18 +64,18 @@ def structs(inner: st.SearchStrategy[DataType], least: int) -> st.SearchStrategy
 def values(data_type: DataType) -> st.SearchStrategy[Any]:
     match data_type:
         case StructType(fields):
-            found = st.fixed_dictionaries({column.name: values(column.data_type) for column in fields})
+            actual = st.fixed_dictionaries({column.name: values(column.data_type) for column in fields})
         case ArrayType(element):
-            found = st.lists(values(element), max_size=3)
+            actual = st.lists(values(element), max_size=3)
         case MapType(key, value):
-            found = st.dictionaries(values(key).filter(lambda k: k is not None), values(value), max_size=3).map(
+            actual = st.dictionaries(values(key).filter(lambda k: k is not None), values(value), max_size=3).map(
                 lambda d: list(d.items())
             )
         case DecimalType():
-            found = VALUES["decimal"]
+            actual = VALUES["decimal"]
         case PrimitiveType(name):
-            found = VALUES[name]
-    return st.none() | found
+            actual = VALUES[name]
+    return st.none() | actual
 
 
 @st.composite
@@ -114,7 +114,7 @@ def test_what_is_written_comes_back(table, mode, max_rows, compatible, data):
         alive = reader.live_rows(
             store.open_input, lambda d: decode(d, store.get, store.url), options=FileReadOptions(batch_rows=2)
         )
-        kept = whole.take(pa.array([i for i in range(whole.num_rows) if i not in dead], pa.int64()))
-        assert_same_rows(pa.Table.from_batches(alive, to_arrow_schema(schema)), kept)
-    found = pa.concat_tables([*batches, to_arrow_schema(schema).empty_table()])
-    assert_same_rows(found, rows)
+        remaining = whole.take(pa.array([i for i in range(whole.num_rows) if i not in dead], pa.int64()))
+        assert_same_rows(pa.Table.from_batches(alive, to_arrow_schema(schema)), remaining)
+    actual = pa.concat_tables([*batches, to_arrow_schema(schema).empty_table()])
+    assert_same_rows(actual, rows)

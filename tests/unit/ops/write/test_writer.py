@@ -230,8 +230,8 @@ def test_rows_are_split_by_partition_in_their_order(store):
         {"v": range(8), "p": ["b", "a", "b", None, "", "a", "b/=%", "b"], "q": pa.array([1, 1, 1, 2, 2, 1, None, 2], pa.int32())}
     )
     adds = write_arrow(config, store, data, SeededClock())
-    found = {tuple(add.partition_values.values()): read_back(config, store, [add])["v"].to_pylist() for add in adds}
-    assert found == {("b", "1"): [0, 2], ("a", "1"): [1, 5], (None, "2"): [3, 4], ("b/=%", None): [6], ("b", "2"): [7]}
+    actual = {tuple(add.partition_values.values()): read_back(config, store, [add])["v"].to_pylist() for add in adds}
+    assert actual == {("b", "1"): [0, 2], ("a", "1"): [1, 5], (None, "2"): [3, 4], ("b/=%", None): [6], ("b", "2"): [7]}
     for add in adds:
         assert "p" not in pq.read_schema(store.open_input(decode_path(add.path, store.url))).names
         assert re.fullmatch(r"p=.*/q=.*/part-0000\d-[0-9a-f-]{36}\.c000\.snappy\.parquet", decode_path(add.path, store.url))
@@ -373,13 +373,13 @@ def test_no_rows_make_no_file(store):
 def test_other_holders_of_arrow_data_are_taken(store, kind):
     data = pa.table({"v": [1, 2], "s": ["a", None]})
     if kind == "batch":
-        given = data.to_batches()[0]
+        values = data.to_batches()[0]
     elif kind == "polars":
-        given = polars.from_arrow(data)
+        values = polars.from_arrow(data)
     else:
-        given = data.to_pandas()
+        values = data.to_pandas()
     config = config_of(struct(v=P("long"), s=P("string")))
-    adds = write_arrow(config, store, given, SeededClock())
+    adds = write_arrow(config, store, values, SeededClock())
     assert read_back(config, store, adds).to_pydict() == data.to_pydict()
 
 
@@ -395,8 +395,8 @@ def test_the_tables_compression_is_respected(store, codec, suffix):
     config = config_of(struct(v=P("long")), delta__parquet__compression__codec=codec)
     adds = write_arrow(config, store, pa.table({"v": range(1000)}), SeededClock())
     assert adds[0].path.endswith(f"-c000{suffix}.parquet")
-    found = pq.ParquetFile(store.open_input(adds[0].path)).metadata.row_group(0).column(0).compression
-    assert found == {"none": "UNCOMPRESSED", "lz4_raw": "LZ4"}.get(codec, codec.upper())
+    actual = pq.ParquetFile(store.open_input(adds[0].path)).metadata.row_group(0).column(0).compression
+    assert actual == {"none": "UNCOMPRESSED", "lz4_raw": "LZ4"}.get(codec, codec.upper())
     assert read_back(config, store, adds).num_rows == 1000
 
 
@@ -544,8 +544,8 @@ class TestThreads:
         assert [re.search(r"part-(\d+)", add.path).group(1) for add in adds] == [f"{i:05d}" for i in range(len(adds))]
         assert [add.partition_values["p"] for add in adds].count("0") >= 3
         assert [add.partition_values["p"] for add in adds].count("1") == 1
-        found = read_back(config, store, adds).sort_by([("p", "ascending"), ("v", "ascending")])
-        assert found["v"].to_pylist() == [v for v in range(12) for _ in range(90)] + [v for v in range(12) for _ in range(10)]
+        actual = read_back(config, store, adds).sort_by([("p", "ascending"), ("v", "ascending")])
+        assert actual["v"].to_pylist() == [v for v in range(12) for _ in range(90)] + [v for v in range(12) for _ in range(10)]
 
     def test_a_row_that_does_not_fit_takes_back_the_files_before_it(self, store):
         config = config_of(StructType((required("p", P("long")), StructField("v", P("long")))))

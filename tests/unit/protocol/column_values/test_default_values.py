@@ -41,11 +41,11 @@ def column(data_type, text):
     ],
 )
 def test_what_a_text_means(kind, text, value):
-    found = default_of(column(PrimitiveType(kind), text), "t", MOMENT)
+    actual = default_of(column(PrimitiveType(kind), text), "t", MOMENT)
     one_row = pa.table({"row": [0]})
-    assert compute(found.value, one_row)[0].as_py() == value
+    assert compute(actual.value, one_row)[0].as_py() == value
     if text not in ("5", "1.4"):  # which become the column's type where they are assigned
-        again = parse_expression(found.sql, StructType(()), MOMENT.time_zone)
+        again = parse_expression(actual.sql, StructType(()), MOMENT.time_zone)
         assert compute(again, one_row)[0].as_py() == value
 
 

@@ -130,8 +130,8 @@ def no_row_is_lost(question):
     schema = schema_of(kind, text)
     rows = written(schema, text, zone, values)
     implied = with_implied(predicate, generated_partitions(schema, ["p"]))
-    meant, kept = (evaluate(one, rows).to_pylist() for one in (predicate, implied))
-    assert [one for one, answer in enumerate(meant) if answer] == [one for one, answer in enumerate(kept) if answer]
+    meant, remaining = (evaluate(item, rows).to_pylist() for item in (predicate, implied))
+    assert [item for item, answer in enumerate(meant) if answer] == [item for item, answer in enumerate(remaining) if answer]
 
 
 @pytest.mark.parametrize(("kind", "text"), [(kind, text) for kind, texts in GROWING.items() for text in texts])
@@ -155,8 +155,8 @@ def test_what_does_not_grow_says_nothing_of_greater_and_less(kind, text):
 
 def test_a_month_implies_its_number_and_of_a_timestamp_those_that_a_time_zone_can_have_shown():
     (partition,) = generated_partitions(schema_of("date", "MONTH(b)"), ["p"])
-    found = partition.implied(Comparison("=", Column(("b",)), Literal(date(2020, 5, 5), P("date"))))
-    assert str(found) == "`p` = 5"
+    actual = partition.implied(Comparison("=", Column(("b",)), Literal(date(2020, 5, 5), P("date"))))
+    assert str(actual) == "`p` = 5"
     (partition,) = generated_partitions(schema_of("timestamp", "MONTH(b)"), ["p"])
 
     def implied(day):
@@ -171,9 +171,9 @@ def test_a_month_implies_its_number_and_of_a_timestamp_those_that_a_time_zone_ca
 
 def test_years_that_text_does_not_sort_stay():
     (partition,) = generated_partitions(schema_of("timestamp", "DATE_FORMAT(b, 'yyyy-MM')"), ["p"])
-    found = partition.implied(Comparison(">", Column(("b",)), Literal(datetime(2020, 5, 5, tzinfo=UTC), P("timestamp"))))
+    actual = partition.implied(Comparison(">", Column(("b",)), Literal(datetime(2020, 5, 5, tzinfo=UTC), P("timestamp"))))
     rows = pa.table({"p": ["+10000-01", "2020-05", "2020-04", None]})
-    assert evaluate(found, rows).to_pylist() == [True, True, False, True]
+    assert evaluate(actual, rows).to_pylist() == [True, True, False, True]
 
 
 def test_what_is_not_understood_or_reads_more_columns_is_left_alone():

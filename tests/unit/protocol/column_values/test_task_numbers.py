@@ -16,11 +16,11 @@ TASKS = st.integers(0, 200) | st.integers(0, 2**31)
 @given(st.lists(TASKS, min_size=2, max_size=30, unique=True), st.integers(1, 40))
 def test_no_two_tasks_give_one_number(tasks, rows):
     words = [numbers_of_task(task, 0, 1) for task in tasks]
-    found = [number for task in tasks for number in numbers_of_task(task, 0, rows)]
-    assert len(set(found)) == len(tasks) * rows
+    actual = [number for task in tasks for number in numbers_of_task(task, 0, rows)]
+    assert len(set(actual)) == len(tasks) * rows
     # Not only the first rows: where the lesser stride divides the distance of two words, they would collide.
-    for one, other in pairwise(words):
-        assert (one[0] - other[0]) % min(one.step, other.step) != 0
+    for item, other in pairwise(words):
+        assert (item[0] - other[0]) % min(item.step, other.step) != 0
 
 
 def test_the_rows_of_a_task_go_on():

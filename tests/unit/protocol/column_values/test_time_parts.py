@@ -47,7 +47,7 @@ def schema_of(kind, texts):
     base = StructField("b", P(kind))
     types = [parse_expression(text, StructType((base,))).data_type for text in texts]
     columns = zip(texts, types, strict=True)
-    made = (StructField(f"p{n}", one, True, {"delta.generationExpression": text}) for n, (text, one) in enumerate(columns))
+    made = (StructField(f"p{n}", item, True, {"delta.generationExpression": text}) for n, (text, item) in enumerate(columns))
     return StructType((base, *made))
 
 
@@ -58,10 +58,10 @@ def files_of(schema, zone, values):
     for column in schema.fields[1:]:
         made = compute(parse_expression(column.metadata["delta.generationExpression"], schema, zone), data).to_pylist()
         if column.data_type == P("timestamp"):  # as older writers do: their wall clock, without a zone
-            made = [None if one is None else shown(one, zone) for one in made]
-            texts.append([None if one is None else serialize(one, P("timestamp_ntz")) for one in made])
+            made = [None if item is None else shown(item, zone) for item in made]
+            texts.append([None if item is None else serialize(item, P("timestamp_ntz")) for item in made])
         else:
-            texts.append([serialize(one, column.data_type) for one in made])
+            texts.append([serialize(item, column.data_type) for item in made])
     names = [column.name for column in schema.fields[1:]]
     maps = [list(zip(names, row, strict=True)) for row in zip(*texts, strict=True)]
     return data, pa.table({"partitionValues": pa.array(maps, pa.map_(pa.string(), pa.string()))})
@@ -118,8 +118,8 @@ def test_a_filter_at_the_ends_of_the_calendar_reads_everything_that_it_cannot_de
         _, files = files_of(schema, "UTC", [datetime(2020, 2, 29).date() if kind == "date" else value.replace(year=2020), None])
         for op in ("=", "<", ">"):
             implied = with_implied(Comparison(op, B, Literal(value, P(kind))), generated_partitions(schema, schema.names[1:]))
-            kept = keep(implied, files, schema, schema.names[1:]).to_pylist()
-            assert kept[0] or op == "=" or (op == "<") == (edge.year == 1), (text, edge, op)
+            selected = keep(implied, files, schema, schema.names[1:]).to_pylist()
+            assert selected[0] or op == "=" or (op == "<") == (edge.year == 1), (text, edge, op)
 
 
 KIRITIMATI = ("date", ["YEAR(b)", "DATE_FORMAT(b, 'MM')"], "Pacific/Kiritimati", [date(1994, 12, 31)])
@@ -149,9 +149,9 @@ def no_row_is_lost(question):
     names = [column.name for column in schema.fields[1:]]
     rows, files = files_of(schema, zone, [value for value in values if is_writable(schema, zone, value)])
     implied = with_implied(predicate, generated_partitions(schema, names))
-    kept = keep(implied, files, schema, names).to_pylist()
+    selected = keep(implied, files, schema, names).to_pylist()
     meant = evaluate(predicate, rows).to_pylist()
-    assert [number for number, one in enumerate(meant) if one and not kept[number]] == []
+    assert [number for number, item in enumerate(meant) if item and not selected[number]] == []
 
 
 @pytest.mark.parametrize("nested", [False, True], ids=["", "nested"])
@@ -168,7 +168,7 @@ def test_every_expression_that_the_reference_derives_from_leaves_out_files(tmp_p
 
 def chains(kind, *texts):
     schema = schema_of(kind, texts)
-    return [[one.column.name for one in chain.parts] for chain in time_parts(generated_partitions(schema, schema.names[1:]))]
+    return [[item.column.name for item in chain.parts] for chain in time_parts(generated_partitions(schema, schema.names[1:]))]
 
 
 def test_what_grows_together():
@@ -192,6 +192,6 @@ def test_what_does_not_grow_together():
 def test_a_chain_says_the_same_as_its_words():
     schema = schema_of("date", ["YEAR(b)", "MONTH(b)"])
     (chain,) = time_parts(generated_partitions(schema, ["p0", "p1"]))
-    found = chain.implied(Comparison(">", B, Literal(date(2020, 5, 5), P("date"))))
-    assert str(found) == "`p0` > 2020 OR (`p0` = 2020 AND `p1` >= 5)"
+    actual = chain.implied(Comparison(">", B, Literal(date(2020, 5, 5), P("date"))))
+    assert str(actual) == "`p0` > 2020 OR (`p0` = 2020 AND `p1` >= 5)"
     assert chain.implied(IsNull(B)) is None

@@ -143,9 +143,9 @@ def test_no_row_group_is_left_out_that_has_a_file_to_keep() -> None:
         metadata = pq.read_metadata(io.BytesIO(sink.getvalue()))
         for _ in range(20):
             predicate: Predicate = sql_model.random_predicate(chance, sql_model.columns_of(kinds, ["integer"]))
-            kept = keep(predicate, log, schema, []).to_pylist()
+            selected = keep(predicate, log, schema, []).to_pylist()
             read = row_groups_to_read(metadata, stats_predicate(predicate, schema, []))
-            lost = [i for i in range(3) if i not in read and any(kept[2 * i : 2 * i + 2])]
+            lost = [i for i in range(3) if i not in read and any(selected[2 * i : 2 * i + 2])]
             assert not lost, (seed, str(predicate))
             left_out += 3 - len(read)
     assert left_out > 250

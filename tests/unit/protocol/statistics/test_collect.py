@@ -34,12 +34,12 @@ def statistics(**columns: Any) -> FileStatistics:
 
 
 def bounds(values: pa.Array) -> tuple[Any, Any]:
-    found = statistics(x=values)
-    return found.min_values.get("x"), found.max_values.get("x")
+    actual = statistics(x=values)
+    return actual.min_values.get("x"), actual.max_values.get("x")
 
 
 def test_the_json_has_the_layout_and_spelling_of_the_reference() -> None:
-    found = statistics(
+    actual = statistics(
         i=pa.array([3, None, -1], pa.int32()),
         x=[0.5, 1.5, None],
         dec=pa.array([Decimal("1.10"), None, Decimal("-12345678901234567890.12")], pa.decimal128(38, 2)),
@@ -50,7 +50,7 @@ def test_the_json_has_the_layout_and_spelling_of_the_reference() -> None:
         o=[True, None, False],
         st=pa.array([{"x": 1, "y": [1]}, None, {"x": None, "y": None}]),
     )
-    assert found.to_json() == (
+    assert actual.to_json() == (
         '{"numRecords":3,'
         '"minValues":{"i":-1,"x":0.5,"dec":-12345678901234567890.12,"s":"a","d":"0001-01-01",'
         '"t":"2020-01-01T00:00:00.123Z","n":"2020-01-01T00:00:00.123","st":{"x":1}},'
@@ -58,13 +58,13 @@ def test_the_json_has_the_layout_and_spelling_of_the_reference() -> None:
         '"t":"2020-01-01T00:00:00.124Z","n":"2020-01-01T00:00:00.123","st":{"x":1}},'
         '"nullCount":{"i":1,"x":1,"dec":1,"s":1,"d":1,"t":0,"n":0,"o":1,"st":{"x":2,"y":2}}}'
     )
-    assert json.loads(found.to_json())["numRecords"] == 3
+    assert json.loads(actual.to_json())["numRecords"] == 3
 
 
 def test_reading_the_json_back_gives_the_same_statistics() -> None:
-    found = statistics(dec=pa.array([Decimal("12345678901234567890.12")], pa.decimal128(38, 2)), s=["é😀"], x=[0.1])
-    read_back = FileStatistics.from_json(found.to_json())
-    assert read_back.to_json() == found.to_json()
+    actual = statistics(dec=pa.array([Decimal("12345678901234567890.12")], pa.decimal128(38, 2)), s=["é😀"], x=[0.1])
+    read_back = FileStatistics.from_json(actual.to_json())
+    assert read_back.to_json() == actual.to_json()
     assert read_back.max_values["dec"] == Decimal("12345678901234567890.12")
 
 
@@ -127,17 +127,17 @@ def test_a_date_that_python_does_not_know_has_no_bounds() -> None:
 
 
 def test_only_null_counts_are_kept_for_types_without_an_order() -> None:
-    found = statistics(
+    actual = statistics(
         o=[True, None], b=[b"x", None], list=[[1], None], map=pa.array([[("k", 1)], None], pa.map_(pa.string(), pa.int32()))
     )
-    assert found.min_values == found.max_values == {}
-    assert found.null_count == {"o": 1, "b": 1, "list": 1, "map": 1}
+    assert actual.min_values == actual.max_values == {}
+    assert actual.null_count == {"o": 1, "b": 1, "list": 1, "map": 1}
 
 
 def test_columns_that_are_all_null_or_missing_have_no_bounds() -> None:
     schema = StructType((StructField("x", PrimitiveType("integer")), StructField("gone", PrimitiveType("string"))))
-    found = statistics_of_table(pa.table({"x": pa.array([None, None], pa.int32())}), schema)
-    assert found.to_json() == '{"numRecords":2,"minValues":{},"maxValues":{},"nullCount":{"x":2,"gone":2}}'
+    actual = statistics_of_table(pa.table({"x": pa.array([None, None], pa.int32())}), schema)
+    assert actual.to_json() == '{"numRecords":2,"minValues":{},"maxValues":{},"nullCount":{"x":2,"gone":2}}'
 
 
 def test_an_empty_file_has_counts_of_zero() -> None:
@@ -151,16 +151,16 @@ def test_texts_may_be_stored_in_any_way(kind: pa.DataType) -> None:
     values = pa.array(["b", "a", None])
     stored = values.dictionary_encode() if pa.types.is_dictionary(kind) else values.cast(kind)
     schema = StructType((StructField("x", PrimitiveType("string")),))
-    found = statistics_of_table(pa.table({"x": stored}), schema)
-    assert (found.min_values, found.max_values, found.null_count) == ({"x": "a"}, {"x": "b"}, {"x": 1})
+    actual = statistics_of_table(pa.table({"x": stored}), schema)
+    assert (actual.min_values, actual.max_values, actual.null_count) == ({"x": "a"}, {"x": "b"}, {"x": 1})
 
 
 def test_statistics_carry_physical_names() -> None:
     inner = StructField("y", PrimitiveType("integer"), metadata={"delta.columnMapping.physicalName": "col-2"})
     outer = StructField("x", StructType((inner,)), metadata={"delta.columnMapping.physicalName": "col-1"})
     data = pa.table({"col-1": pa.array([{"col-2": 5}])})
-    found = statistics_of_table(data, StructType((outer,)))
-    assert found.min_values == {"col-1": {"col-2": 5}}
+    actual = statistics_of_table(data, StructType((outer,)))
+    assert actual.min_values == {"col-1": {"col-2": 5}}
 
 
 @pytest.mark.parametrize(
@@ -218,9 +218,9 @@ def names(configuration: dict[str, str]) -> list[str]:
 
 
 def test_the_first_32_leaves_without_partition_columns_are_indexed_by_default() -> None:
-    found = names({})
-    assert len(found) == 32
-    assert found[:5] == ["a", "st/x", "st/y.z", "list", "c0"]
+    actual = names({})
+    assert len(actual) == 32
+    assert actual[:5] == ["a", "st/x", "st/y.z", "list", "c0"]
 
 
 @pytest.mark.parametrize(

@@ -37,8 +37,8 @@ def from_footer(schema: StructType | None = None, column_mapping_mode: str = "no
 
 def as_type(data_type: DataType, values: pa.Array) -> tuple[Any, Any]:
     """Bounds of a column `x` that now has this type in the table."""
-    found = from_footer(StructType((StructField("x", data_type),)), x=values)
-    return found.min_values.get("x"), found.max_values.get("x")
+    actual = from_footer(StructType((StructField("x", data_type),)), x=values)
+    return actual.min_values.get("x"), actual.max_values.get("x")
 
 
 @pytest.mark.parametrize("as_integers", [True, False], ids=["decimals-as-integers", "decimals-as-bytes"])
@@ -67,10 +67,10 @@ def test_a_footer_says_what_the_rows_say(as_integers: bool) -> None:
 
 
 def test_a_footer_that_leaves_nan_out_gives_no_greatest_float() -> None:
-    found = from_footer(x=[1.0, math.nan, 2.0], y=pa.array([0.0, None, -1.5], pa.float32()), z=[math.nan] * 3)
-    assert found.min_values == {"x": 1.0, "y": -1.5}
-    assert found.max_values == {}
-    assert found.null_count == {"x": 0, "y": 1, "z": 0}
+    actual = from_footer(x=[1.0, math.nan, 2.0], y=pa.array([0.0, None, -1.5], pa.float32()), z=[math.nan] * 3)
+    assert actual.min_values == {"x": 1.0, "y": -1.5}
+    assert actual.max_values == {}
+    assert actual.null_count == {"x": 0, "y": 1, "z": 0}
 
 
 def by_parquet_mr(data: pa.Table, version: str, **numbers: float) -> pq.FileMetaData:
@@ -104,41 +104,41 @@ def test_the_greatest_float_counts_where_the_writer_is_known_to_show_nan(
     data = pa.table({"x": [12345.5, -12345.5]})
     footer = by_parquet_mr(data, version, least=least, greatest=greatest)
     assert footer.created_by.startswith("parquet-mr")
-    found = statistics_of_footer(footer, from_arrow_schema(data.schema))
-    assert (found.min_values, found.max_values) == expected
+    actual = statistics_of_footer(footer, from_arrow_schema(data.schema))
+    assert (actual.min_values, actual.max_values) == expected
 
 
 def test_texts_that_the_writer_left_without_bounds_have_none() -> None:
-    found = from_footer(x=["b" * 5_000, "a"], y=["b", "a"])
-    assert found.min_values == {"y": "a"}
+    actual = from_footer(x=["b" * 5_000, "a"], y=["b", "a"])
+    assert actual.min_values == {"y": "a"}
     data = pa.table({"x": ["a", "b", "c" * 5_000, "d"]})
     assert statistics_of_footer(footer_of(data, row_group_size=2), from_arrow_schema(data.schema)).min_values == {}
 
 
 def test_row_groups_that_are_all_null_or_empty_do_not_spoil_the_others() -> None:
     data = pa.table({"x": pa.array([None, None, 5, 7], pa.int32())})
-    found = statistics_of_footer(footer_of(data, row_group_size=2), from_arrow_schema(data.schema))
-    assert (found.min_values, found.max_values, found.null_count) == ({"x": 5}, {"x": 7}, {"x": 2})
+    actual = statistics_of_footer(footer_of(data, row_group_size=2), from_arrow_schema(data.schema))
+    assert (actual.min_values, actual.max_values, actual.null_count) == ({"x": 5}, {"x": 7}, {"x": 2})
     empty = from_footer(x=pa.array([], pa.int32()))
     assert (empty.num_records, empty.min_values, empty.null_count) == (0, {}, {"x": 0})
 
 
 def test_a_footer_without_statistics_gives_the_number_of_rows_alone() -> None:
     data = pa.table({"x": [1, 2]})
-    found = statistics_of_footer(footer_of(data, write_statistics=False), from_arrow_schema(data.schema))
-    assert found == FileStatistics(2)
+    actual = statistics_of_footer(footer_of(data, write_statistics=False), from_arrow_schema(data.schema))
+    assert actual == FileStatistics(2)
 
 
 def test_int96_timestamps_have_no_bounds() -> None:
     data = pa.table({"x": pa.array([1, 2], pa.timestamp("us", "UTC"))})
-    found = statistics_of_footer(footer_of(data, use_deprecated_int96_timestamps=True), from_arrow_schema(data.schema))
-    assert (found.min_values, found.max_values) == ({}, {})
+    actual = statistics_of_footer(footer_of(data, use_deprecated_int96_timestamps=True), from_arrow_schema(data.schema))
+    assert (actual.min_values, actual.max_values) == ({}, {})
 
 
 def test_nulls_of_arrays_and_maps_count_only_when_there_is_none() -> None:
     maps = pa.map_(pa.string(), pa.int32())
-    found = from_footer(full=[[1], [2]], empty=[[1], []], null=[[1], None], map=pa.array([[("k", None)], [("k", 1)]], maps))
-    assert found.null_count == {"full": 0, "map": 0}
+    actual = from_footer(full=[[1], [2]], empty=[[1], []], null=[[1], None], map=pa.array([[("k", None)], [("k", 1)]], maps))
+    assert actual.null_count == {"full": 0, "map": 0}
 
 
 def test_columns_that_the_file_does_not_have_count_as_null() -> None:
@@ -149,8 +149,8 @@ def test_columns_that_the_file_does_not_have_count_as_null() -> None:
 def test_names_with_dots_are_not_taken_for_structs() -> None:
     inside = StructType((StructField("b", PrimitiveType("long")),))
     schema = StructType((StructField("a.b", PrimitiveType("long")), StructField("a", inside)))
-    found = from_footer(schema, **{"a.b": [1], "a": pa.array([{"b": 2}])})
-    assert found.min_values == {"a.b": 1, "a": {"b": 2}}
+    actual = from_footer(schema, **{"a.b": [1], "a": pa.array([{"b": 2}])})
+    assert actual.min_values == {"a.b": 1, "a": {"b": 2}}
 
 
 def test_by_id_the_field_id_decides_and_not_the_name() -> None:
@@ -166,9 +166,9 @@ def test_by_id_the_field_id_decides_and_not_the_name() -> None:
     )
     footer = footer_of(pa.table({"x": [20], "y": [10]}, schema=stored))
     schema = StructType((field("a", 1), field("b", 2), field("c", 3)))
-    found = statistics_of_footer(footer, schema, column_mapping_mode="id")
-    assert found.min_values == {"col-1": 10, "col-2": 20}
-    assert found.null_count == {"col-1": 0, "col-2": 0, "col-3": 1}
+    actual = statistics_of_footer(footer, schema, column_mapping_mode="id")
+    assert actual.min_values == {"col-1": 10, "col-2": 20}
+    assert actual.null_count == {"col-1": 0, "col-2": 0, "col-3": 1}
     without_ids = statistics_of_footer(footer_of(pa.table({"col-1": [1]})), schema, column_mapping_mode="id")
     assert without_ids == FileStatistics(1)
 
@@ -176,8 +176,8 @@ def test_by_id_the_field_id_decides_and_not_the_name() -> None:
 def test_by_name_the_physical_name_decides() -> None:
     metadata = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "col-1"}
     schema = StructType((StructField("a", PrimitiveType("long"), metadata=metadata),))
-    found = from_footer(schema, "name", **{"a": [1], "col-1": [2]})
-    assert found.min_values == {"col-1": 2}
+    actual = from_footer(schema, "name", **{"a": [1], "col-1": [2]})
+    assert actual.min_values == {"col-1": 2}
 
 
 def test_a_file_with_a_narrower_type_counts_with_the_wider_one() -> None:
@@ -219,5 +219,5 @@ def test_days_of_the_old_calendar_have_no_bounds(metadata: dict[str, str]) -> No
 
 
 def test_years_that_python_does_not_know_have_no_bounds() -> None:
-    found = from_footer(d=pa.array([10_000_000], pa.date32()), t=pa.array([2**62], pa.timestamp("us", "UTC")), x=[1])
-    assert found.min_values == {"x": 1}
+    actual = from_footer(d=pa.array([10_000_000], pa.date32()), t=pa.array([2**62], pa.timestamp("us", "UTC")), x=[1])
+    assert actual.min_values == {"x": 1}

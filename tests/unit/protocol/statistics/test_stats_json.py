@@ -19,10 +19,10 @@ NARROW = pa.struct({"numRecords": pa.int64(), "minValues": pa.struct({"x": pa.in
 
 
 def parse(*texts: str | None, wanted: pa.StructType = NARROW) -> list[Any]:
-    found = parse_statistics(pa.array(texts, pa.string()), wanted)
-    assert found.type == wanted
-    assert len(found) == len(texts)
-    return found.to_pylist()
+    actual = parse_statistics(pa.array(texts, pa.string()), wanted)
+    assert actual.type == wanted
+    assert len(actual) == len(texts)
+    return actual.to_pylist()
 
 
 def one(value: Any, kind: pa.DataType) -> Any:
@@ -109,23 +109,23 @@ def test_each_spelling_of_a_value(value: str, kind: pa.DataType, expected: Any) 
     ],
 )
 def test_a_text_that_is_no_statistics_is_unknown_and_the_others_stay_in_their_rows(odd: str) -> None:
-    before, found, after = parse('{"numRecords":1}', odd, '{"numRecords":3}')
+    before, actual, after = parse('{"numRecords":1}', odd, '{"numRecords":3}')
     assert (before["numRecords"], after["numRecords"]) == (1, 3)
-    assert found is None or found["numRecords"] is None
+    assert actual is None or actual["numRecords"] is None
 
 
 def test_one_odd_value_spoils_no_other_row_of_many() -> None:
     texts = [f'{{"numRecords":{i},"minValues":{{"x":{i}}}}}' for i in range(2_000)]
     texts[700] = '{"numRecords":700,"minValues":{"x":"seven hundred"}}'
-    found = parse(*texts)
-    assert [row["numRecords"] for row in found] == list(range(2_000))
-    assert [i for i, row in enumerate(found) if row["minValues"]["x"] is None] == [700]
+    actual = parse(*texts)
+    assert [row["numRecords"] for row in actual] == list(range(2_000))
+    assert [i for i, row in enumerate(actual) if row["minValues"]["x"] is None] == [700]
 
 
 def test_a_name_that_looks_like_a_value_is_left_alone() -> None:
-    wanted = pa.struct({"minValues": pa.struct({"NaN": pa.float64(), "s": pa.string()})})
+    expected = pa.struct({"minValues": pa.struct({"NaN": pa.float64(), "s": pa.string()})})
     text = '{"minValues":{"NaN":"NaN","s":"say \\":\\"NaN\\" aloud"}}'
-    assert parse(text, wanted=wanted) == [{"minValues": {"NaN": None, "s": 'say ":"NaN" aloud'}}]
+    assert parse(text, wanted=expected) == [{"minValues": {"NaN": None, "s": 'say ":"NaN" aloud'}}]
 
 
 def test_chunks_slices_and_other_string_types_are_read_alike() -> None:
@@ -143,8 +143,8 @@ def test_chunks_slices_and_other_string_types_are_read_alike() -> None:
 
 def test_many_rows_are_read_in_slices_and_come_back_in_order() -> None:
     texts = pa.array([None if i % 10 == 3 else f'{{"numRecords":{i},"padding":"{"x" * 20}"}}' for i in range(70_000)])
-    found = parse_statistics(texts, pa.struct({"numRecords": pa.int64()}))
-    assert [row and row["numRecords"] for row in found.to_pylist()] == [None if i % 10 == 3 else i for i in range(70_000)]
+    actual = parse_statistics(texts, pa.struct({"numRecords": pa.int64()}))
+    assert [row and row["numRecords"] for row in actual.to_pylist()] == [None if i % 10 == 3 else i for i in range(70_000)]
 
 
 NUMBERS = st.none() | st.integers(-(2**40), 2**40) | st.text(max_size=3) | st.floats(allow_nan=False, allow_infinity=False)
@@ -153,8 +153,8 @@ NUMBERS = st.none() | st.integers(-(2**40), 2**40) | st.text(max_size=3) | st.fl
 @settings(max_examples=examples(60))
 @given(st.lists(st.none() | st.dictionaries(st.sampled_from(["numRecords", "minValues", "other"]), NUMBERS), max_size=8))
 def test_whatever_the_json_holds_a_member_is_its_number_or_unknown(values: list[dict[str, Any] | None]) -> None:
-    found = parse(*[None if value is None else json.dumps(value) for value in values])
-    for value, row in zip(values, found, strict=True):
+    actual = parse(*[None if value is None else json.dumps(value) for value in values])
+    for value, row in zip(values, actual, strict=True):
         if value is None:
             assert row is None
             continue

@@ -29,10 +29,10 @@ QUERIES = {
 
 @pytest.mark.parametrize(("text", "expected"), QUERIES.items(), ids=QUERIES)
 def test_names_after_from_and_join_are_references(text: str, expected: list[object]) -> None:
-    assert [(str(found.name), dict(found.options), found.needs_alias) for found in references(text)] == expected
+    assert [(str(actual.name), dict(actual.options), actual.needs_alias) for actual in references(text)] == expected
 
 
 def test_a_reference_has_its_place_in_the_text_with_its_version() -> None:
     text = "SELECT * FROM delta.`/t` VERSION AS OF 1 AS x"
-    (found,) = references(text)
-    assert text[found.start : found.stop] == "delta.`/t` VERSION AS OF 1"
+    (actual,) = references(text)
+    assert text[actual.start : actual.stop] == "delta.`/t` VERSION AS OF 1"

@@ -29,9 +29,9 @@ class Catalyst:
     def toJSON(self) -> str:  # noqa: N802 - the JVM's name
         nodes, pending = [], [self]
         while pending:
-            one = pending.pop()
-            nodes.append(one.node())
-            pending += reversed(one.parts)
+            first = pending.pop()
+            nodes.append(first.node())
+            pending += reversed(first.parts)
         return json.dumps(nodes)
 
     def children(self) -> Catalyst:
@@ -65,10 +65,10 @@ def moment(microseconds: int) -> Catalyst:
 
 
 def chain(kind: str, parts: list[Catalyst], *, left: bool = True) -> Catalyst:
-    found = parts[0] if left else parts[-1]
+    actual = parts[0] if left else parts[-1]
     for part in parts[1:] if left else reversed(parts[:-1]):
-        found = Catalyst(kind, found, part) if left else Catalyst(kind, part, found)
-    return found
+        actual = Catalyst(kind, actual, part) if left else Catalyst(kind, part, actual)
+    return actual
 
 
 def compared(op: str, number: int) -> Comparison:
@@ -79,8 +79,8 @@ def compared(op: str, number: int) -> Comparison:
 @pytest.mark.parametrize("terms", [2, 5, 300, 5_000])
 def test_a_chain_of_any_length_is_read(terms: int, left: bool) -> None:
     anyone = to_predicate(chain("Or", [equal(n) for n in range(terms)], left=left), NAMES, exact=True)
-    wanted = tuple(Literal(n, LONG) for n in range(terms))
-    assert anyone == (In(Column(("id",)), wanted) if terms > 16 else Or(tuple(compared("=", n) for n in range(terms))))
+    expected = tuple(Literal(n, LONG) for n in range(terms))
+    assert anyone == (In(Column(("id",)), expected) if terms > 16 else Or(tuple(compared("=", n) for n in range(terms))))
     bounds = [Catalyst("GreaterThan" if n % 2 else "LessThan", column(), long(n)) for n in range(terms)]
     every = to_predicate(chain("And", bounds, left=left), NAMES, exact=True)
     assert every == And(tuple(compared(">" if n % 2 else "<", n) for n in range(terms)))
@@ -88,12 +88,14 @@ def test_a_chain_of_any_length_is_read(terms: int, left: bool) -> None:
 
 @pytest.mark.parametrize("depth", [5, 60, 300, 5_000])
 def test_what_is_nested_too_deep_to_follow_is_not_said(depth: int) -> None:
-    found = equal(0)
+    actual = equal(0)
     for n in range(1, depth):
-        found = Catalyst(
-            "Or" if n % 2 else "And", Catalyst("Not", found) if n % 3 == 0 else found, Catalyst("GreaterThan", column(), long(-n))
+        actual = Catalyst(
+            "Or" if n % 2 else "And",
+            Catalyst("Not", actual) if n % 3 == 0 else actual,
+            Catalyst("GreaterThan", column(), long(-n)),
         )
-    predicate = to_predicate(found, NAMES, exact=False)
+    predicate = to_predicate(actual, NAMES, exact=False)
     if depth <= 60:
         assert predicate is not None
     # The rest implies less, and reading it ends.
@@ -114,7 +116,7 @@ def test_what_cannot_be_said_leaves_out_what_must_be_exact_only() -> None:
 
 def test_what_json_leaves_out_is_asked_of_the_node_itself_however_deep_it_is() -> None:
     late = Catalyst("LessThan", column("at"), moment(1_000_000))
-    found = to_predicate(chain("And", [late, *(equal(n) for n in range(2_000))]), NAMES, exact=False)
-    assert isinstance(found, And)
-    assert str(found.parts[0]) == "`at` < TIMESTAMP '1970-01-01 00:00:01Z'"
+    actual = to_predicate(chain("And", [late, *(equal(n) for n in range(2_000))]), NAMES, exact=False)
+    assert isinstance(actual, And)
+    assert str(actual.parts[0]) == "`at` < TIMESTAMP '1970-01-01 00:00:01Z'"
     assert to_column(column(), NAMES) == (Column(("id",)), LONG)

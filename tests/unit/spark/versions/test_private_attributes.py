@@ -38,15 +38,15 @@ def _wrapped(call: ast.Call) -> str:
 
 
 def _defined(nodes: Iterable[ast.AST]) -> set[str]:
-    found = set()
+    actual = set()
     for node in nodes:
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-            found.add(node.attr)
+            actual.add(node.attr)
         elif isinstance(node, ast.FunctionDef | ast.ClassDef):
-            found.add(node.name)
+            actual.add(node.name)
         elif isinstance(node, ast.AnnAssign | ast.Assign):
-            found |= {name.id for name in ast.walk(node) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)}
-    return found
+            actual |= {name.id for name in ast.walk(node) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)}
+    return actual
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ def test_live_files_are_those_that_are_not_deleted() -> None:
 
 def test_a_manifest_list_names_manifests_with_their_content() -> None:
     data = manifest_list({"m0": 0, "m1": 1})
-    found = [(each.path, each.size, each.deletes) for each in manifests_in(data, "l").values()]
-    assert found == [("m0", 5, False), ("m1", 5, True)]
+    actual = [(each.path, each.size, each.deletes) for each in manifests_in(data, "l").values()]
+    assert actual == [("m0", 5, False), ("m1", 5, True)]
 
 
 @pytest.mark.parametrize(("status", "content"), [(3, 0), (-1, 0), (1, 3)])

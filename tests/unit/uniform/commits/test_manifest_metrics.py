@@ -36,10 +36,10 @@ def long(number: int) -> bytes:
 
 
 def test_counts_are_compared() -> None:
-    found = footer(pa.int64(), [1, None, 3])
-    assert problem(found, value_counts=3, null_counts=1) is None
-    assert problem(found, value_counts=4) == "has in column 7 3 values, and 4 by its manifest"
-    assert problem(found, null_counts=0) == "has in column 7 1 NULLs, and 0 by its manifest"
+    actual = footer(pa.int64(), [1, None, 3])
+    assert problem(actual, value_counts=3, null_counts=1) is None
+    assert problem(actual, value_counts=4) == "has in column 7 3 values, and 4 by its manifest"
+    assert problem(actual, null_counts=0) == "has in column 7 1 NULLs, and 0 by its manifest"
 
 
 @pytest.mark.parametrize(
@@ -65,10 +65,10 @@ def test_counts_are_compared() -> None:
 def test_bounds_are_compared(
     kind: pa.DataType, values: list[Any], lower: bytes, upper: bytes, above: bytes, below: bytes
 ) -> None:
-    found = footer(kind, values)
-    assert problem(found, lower, upper) is None
-    assert "below the lower bound" in str(problem(found, above))
-    assert "above the upper bound" in str(problem(found, upper=below))
+    actual = footer(kind, values)
+    assert problem(actual, lower, upper) is None
+    assert "below the lower bound" in str(problem(actual, above))
+    assert "above the upper bound" in str(problem(actual, upper=below))
 
 
 def test_truncated_texts_and_other_units_contradict_nothing() -> None:
@@ -97,8 +97,8 @@ def test_a_bound_of_another_length_is_a_contradiction(stored: bytes) -> None:
     ],
 )
 def test_partition_values_are_compared(values: list[Any], partition: Any, expected: str | None) -> None:
-    found = contradiction(ClientFile("f", DATA, "PARQUET", 3, 9), footer(pa.int64(), values), {7: partition})
-    assert (expected in found) if expected is not None and found is not None else found is expected
+    actual = contradiction(ClientFile("f", DATA, "PARQUET", 3, 9), footer(pa.int64(), values), {7: partition})
+    assert (expected in actual) if expected is not None and actual is not None else actual is expected
 
 
 @pytest.mark.parametrize(
@@ -113,9 +113,9 @@ def test_partition_values_are_compared(values: list[Any], partition: Any, expect
     ],
 )
 def test_row_ids_are_those_of_the_table(values: list[int | None], options: dict[str, Any], is_right: bool) -> None:
-    found = footer(pa.int64(), values, **options)
-    assert (wrong_row_ids(found, {7: 5}) is None) == is_right
-    assert wrong_row_ids(found, {8: 5}) is None
+    actual = footer(pa.int64(), values, **options)
+    assert (wrong_row_ids(actual, {7: 5}) is None) == is_right
+    assert wrong_row_ids(actual, {8: 5}) is None
 
 
 def test_row_ids_are_numbers() -> None:

@@ -35,7 +35,7 @@ def field(name: str, number: int, kind: pa.DataType | None = None) -> pa.Field:
 
 def footer(*columns: tuple[pa.Field, list[Any]], **options: Any) -> Any:
     target = io.BytesIO()
-    table = pa.table([pa.array(values, one.type) for one, values in columns], schema=pa.schema([one for one, _ in columns]))
+    table = pa.table([pa.array(values, item.type) for item, values in columns], schema=pa.schema([item for item, _ in columns]))
     pq.write_table(table, target, **options)
     return pq.read_metadata(target)
 

@@ -80,9 +80,9 @@ def change_add(root: Path, version: int, change: Callable[[dict[str, Any]], None
 
 def statistics(change: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
     def of_add(add: dict[str, Any]) -> None:
-        found = json.loads(add["stats"])
-        change(found)
-        add["stats"] = json.dumps(found)
+        actual = json.loads(add["stats"])
+        change(actual)
+        add["stats"] = json.dumps(actual)
 
     return of_add
 
@@ -123,9 +123,9 @@ LIES = {
 @pytest.mark.parametrize("lie", LIES)
 def test_a_lie_of_the_statistics_is_told(root: Path, lie: str) -> None:
     name = change_add(root, 2, LIES[lie])
-    found = deep(root)
-    assert [one.code for one in found] == ["statistics"]
-    assert lie in found[0].message and found[0].file == name
+    actual = deep(root)
+    assert [item.code for item in actual] == ["statistics"]
+    assert lie in actual[0].message and actual[0].file == name
 
 
 @pytest.mark.parametrize(
@@ -161,13 +161,13 @@ def test_swapped_files_are_told(tmp_path: Path) -> None:
     """Of equal size, so that only their rows differ, and the footers' statistics of them."""
     for value in (1, 2):
         Table(tmp_path).append(pa.table({"id": pa.array([value] * 10)}))
-    one, other = tmp_path.glob("*.parquet")
-    first, second = one.read_bytes(), other.read_bytes()
+    left, other = tmp_path.glob("*.parquet")
+    first, second = left.read_bytes(), other.read_bytes()
     assert len(first) == len(second)
-    one.write_bytes(second)
+    left.write_bytes(second)
     other.write_bytes(first)
-    assert {found.file for found in check_table(LocalLogStore(tmp_path))} == {one.name, other.name}
-    assert {found.file for found in deep(tmp_path)} == {one.name, other.name}
+    assert {actual.file for actual in check_table(LocalLogStore(tmp_path))} == {left.name, other.name}
+    assert {actual.file for actual in deep(tmp_path)} == {left.name, other.name}
 
 
 def replaced(root: Path, data: pa.Table, **options: Any) -> Path:
@@ -180,7 +180,7 @@ def replaced(root: Path, data: pa.Table, **options: Any) -> Path:
 
 def test_a_column_that_only_the_statistics_have_is_told(root: Path) -> None:
     path = replaced(root, rows(100).drop_columns(["price"]))
-    messages = [found.message for found in deep(root)]
+    messages = [actual.message for actual in deep(root)]
     assert f"the statistics of {path.name} give values of column price, which the file does not have." in messages
 
 
@@ -205,10 +205,10 @@ def test_a_flipped_bit_in_a_page_is_told_where_pages_have_checksums(root: Path) 
         at = content.index(values) + 8 * 50
         content[at] ^= 1
         path.write_bytes(content)
-        found = deep(root)
-        assert bool(found) is checksums, "a flipped bit in a page without a checksum cannot be told"
+        actual = deep(root)
+        assert bool(actual) is checksums, "a flipped bit in a page without a checksum cannot be told"
         if checksums:
-            assert found[0].code == "data" and path.name in found[0].message
+            assert actual[0].code == "data" and path.name in actual[0].message
 
 
 def test_rows_of_a_vector_beyond_the_file_are_told_though_the_statistics_agree(tmp_path: Path) -> None:
@@ -224,8 +224,8 @@ def test_rows_of_a_vector_beyond_the_file_are_told_though_the_statistics_agree(t
         add.pop("stats")
 
     change_add(tmp_path, 2, shorter)
-    (found,) = [one for one in deep(tmp_path) if one.code == "data"]
-    assert "removes row 9, but the file has 9 rows" in found.message and found.file == name
+    (actual,) = [item for item in deep(tmp_path) if item.code == "data"]
+    assert "removes row 9, but the file has 9 rows" in actual.message and actual.file == name
 
 
 def test_bounds_need_hold_for_living_rows_alone(tmp_path: Path) -> None:
@@ -244,10 +244,10 @@ def test_a_partition_column_in_the_file_must_be_the_partition_value(tmp_path: Pa
     table = Table.create(tmp_path, schema, partition_by=["part"])
     table.append(pa.table({"id": [1], "part": pa.array([3], pa.int32())}))
     (path,) = tmp_path.glob("part=3/*.parquet")
-    for held, told in ((3, False), (4, True)):
-        pq.write_table(pa.table({"id": [1], "part": pa.array([held], pa.int32())}), path, store_schema=False)
+    for content, reported in ((3, False), (4, True)):
+        pq.write_table(pa.table({"id": [1], "part": pa.array([content], pa.int32())}), path, store_schema=False)
         change_add(tmp_path, 1, lambda add: add.update(size=path.stat().st_size))
-        assert [one.code for one in deep(tmp_path)] == (["partition"] if told else [])
+        assert [item.code for item in deep(tmp_path)] == (["partition"] if reported else [])
 
 
 def test_change_data_that_is_damaged_is_told(tmp_path: Path) -> None:
@@ -258,9 +258,9 @@ def test_change_data_that_is_damaged_is_told(tmp_path: Path) -> None:
     assert deep(tmp_path) == []
     content = path.read_bytes()
     path.write_bytes(content[:-1])
-    assert [(one.code, one.version) for one in deep(tmp_path)] == [("change-data", 2)]
+    assert [(item.code, item.version) for item in deep(tmp_path)] == [("change-data", 2)]
     path.write_bytes(bytes(len(content)))
-    assert [(one.code, one.version) for one in deep(tmp_path)] == [("change-data", 2)]
+    assert [(item.code, item.version) for item in deep(tmp_path)] == [("change-data", 2)]
     path.unlink()
     assert deep(tmp_path) == [], "VACUUM removes change data before its commits go"
 
@@ -278,4 +278,4 @@ def test_row_ids_in_files_are_below_the_high_water_mark(tmp_path: Path) -> None:
     mad = data.set_column(data.schema.get_field_index(column), column, pa.array([10**9 + n for n in range(len(data))]))
     pq.write_table(mad, path, store_schema=False)
     change_add(tmp_path, version, lambda add: add.update(size=path.stat().st_size))
-    assert [one.code for one in deep(tmp_path)] == ["row-ids"]
+    assert [item.code for item in deep(tmp_path)] == ["row-ids"]

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 __all__ = ["ENABLED", "configure_spark_with_delta_pip", "enable", "is_enabled"]
 
 
-def enable(spark: SparkSession, *, coordinator: SqlCoordinator | None = None) -> SparkSession:
-    """Enable Delta in a session and return it. No JAR, no other setting, no restart; a second call does nothing.
+def enable(spark: SparkSession, *, coordinator: SqlCoordinator | None = None, storage: str = "client") -> SparkSession:
+    """Enable Delta in a session and return it. No JAR, no other setting, no restart; a second call changes only the arguments.
 
     Afterwards ``spark.read.format("delta")`` and ``df.write.format("delta")`` read and write Delta tables at native speed. SQL supports
     them by name and as ``delta.`/path` `` (`tahoe.spark.catalog`, `tahoe.spark.statements`). All other formats and all earlier sessions
@@ -53,7 +53,19 @@ def enable(spark: SparkSession, *, coordinator: SqlCoordinator | None = None) ->
     Args:
         coordinator: ratifies the commits of the session's catalog-managed tables (docs/design/030); the session's setting
             ``spark.tahoe.coordinator`` then has its URL, without its password. Not supported in Spark Connect sessions.
+        storage: of a Spark Connect session: ``client`` if this process reads and writes the tables' logs, ``server`` if only the server
+            can reach the storage. Each request to the storage is then a query. A classic session accepts only ``client``.
+
+    Raises:
+        InvalidRequest: `spark` is no session, or `storage` is neither ``client`` nor ``server``.
+        Unsupported: an argument is not for this kind of session.
     """
+    if storage not in ("client", "server"):
+        raise InvalidRequest(
+            f"enable() takes storage='client' or storage='server', found '{storage}'.",
+            code="TAHOE_OPTION_NOT_SUPPORTED",
+            option="storage",
+        )
     if not isinstance(spark, SparkSession) and not hasattr(spark, "read"):
         raise InvalidRequest(
             f"enable() takes a SparkSession as 'spark', found {type(spark).__name__}.",
@@ -69,6 +81,13 @@ def enable(spark: SparkSession, *, coordinator: SqlCoordinator | None = None) ->
         add_java_delta_table(spark)
         if coordinator is not None:
             name_coordinator(spark, coordinator)
+        if storage != "client":
+            raise Unsupported(
+                "storage='server' is for sessions of Spark Connect: in a classic session, this process is the driver, and reads the "
+                "tables' logs itself. Leave the argument out.",
+                code="TAHOE_OPTION_NOT_SUPPORTED",
+                option="storage",
+            )
     else:
         if coordinator is not None:
             raise Unsupported(
@@ -78,7 +97,7 @@ def enable(spark: SparkSession, *, coordinator: SqlCoordinator | None = None) ->
             )
         from tahoe.spark.entry_points.connect import enable_connect  # needs grpc, which classic sessions do not
 
-        enable_connect(spark)
+        enable_connect(spark, through_server=storage == "server")
     spark.conf.set(ENABLED, "true")
     UNIFORM_RUNTIME.shards = SparkShards(spark)
     return spark

@@ -7,12 +7,14 @@ refuses those that leave the root. Every implementation passes `tahoe.testing.st
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import BinaryIO, Literal, Protocol, TypeGuard
+from typing import BinaryIO, Literal, Protocol, TypeGuard, TypeVar
 
 import pyarrow as pa
+
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +186,27 @@ def pages_from(store: LogStore, folder: str, start: str = "") -> Iterator[list[E
 def is_paged(store: LogStore) -> TypeGuard[PagedStore]:
     """Whether the store returns the pages of a listing one by one."""
     return hasattr(store, "pages_from")
+
+
+class RemoteStore(LogStore, Protocol):
+    """A store whose requests another machine answers, so that its local disk is not this machine's."""
+
+    def run(self, function: Callable[..., Answer], *arguments: object) -> Answer:
+        """Return the result of ``function(store, *arguments)`` there; all are picklable, and the function is of `tahoe.store`."""
+
+
+def is_remote(store: LogStore) -> TypeGuard[RemoteStore]:
+    """Whether the store is a `RemoteStore`."""
+    return hasattr(store, "run")
+
+
+def at_storage(store: LogStore, function: Callable[..., Answer], *arguments: object) -> Answer:
+    """Return the result of ``function(store, *arguments)``, called on the machine that accesses the storage.
+
+    Args:
+        function, arguments: see `RemoteStore.run`.
+    """
+    return store.run(function, *arguments) if is_remote(store) else function(store, *arguments)
 
 
 class FolderStore(LogStore, Protocol):

@@ -1,7 +1,7 @@
 """Run operations in a session of one kind, on tables of one store, and print their outcomes: one line of JSON each.
 
-The only argument is a JSON object: ``master`` or ``remote`` of the session, its ``settings``, the URL ``root`` of the tables, the storage
-``options`` of Tahoe's own reads, and the ``names`` of the operations.
+The only argument is a JSON object: ``master`` or ``remote`` of the session, its ``settings``, which process reaches its ``storage``, the URL
+``root`` of the tables, the storage ``options`` of Tahoe's own reads, and the ``names`` of the operations.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ def main() -> None:
     for number, operation in enumerate(OPERATIONS):
         if operation.name in task["names"]:
             try:
-                found = outcome(operation, spark, f"{task['root']}/{number}", task["options"] or None)
+                actual = outcome(operation, spark, f"{task['root']}/{number}", task["options"] or None)
             except Exception as error:  # noqa: BLE001 - it is the outcome, and the others still run
-                found = f"{type(error).__name__}: {error}"[:2000]
-            sys.stdout.write(json.dumps([operation.name, found]) + "\n")
+                actual = f"{type(error).__name__}: {error}"[:2000]
+            sys.stdout.write(json.dumps([operation.name, actual]) + "\n")
             sys.stdout.flush()
     with contextlib.suppress(Exception):
         spark.stop()
@@ -54,7 +54,7 @@ def session(task: Mapping[str, Any]) -> Any:
         for name, value in {**BASE, **task["settings"]}.items():
             builder = builder.config(name, value)
         spark = builder.getOrCreate()
-    return tahoe.enable(spark)
+    return tahoe.enable(spark, storage=task.get("storage", "client"))
 
 
 if __name__ == "__main__":

@@ -8,9 +8,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 __all__ = ["connected", "python_without_tahoe", "remote", "server"]
@@ -32,12 +33,15 @@ def python_without_tahoe(folder: Path, before: str = "") -> Path:
 
 
 @contextmanager
-def server(folder: Path, java_options: str, memory: str = "1g") -> Iterator[str]:
+def server(
+    folder: Path, java_options: str, memory: str = "1g", variables: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[str]:
     """Start a server with two cores, where a task may fail twice; the value is its URL.
 
     Args:
         folder: receives its warehouse, its log, and the events of its jobs in `events`.
         memory: of its JVM.
+        variables: of its environment, which this process does not have.
     """
     import pyspark
 
@@ -68,6 +72,7 @@ def server(folder: Path, java_options: str, memory: str = "1g") -> Iterator[str]
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": python,
         "PYSPARK_DRIVER_PYTHON": python,
+        **variables,
     }
     # Where PySpark writes its own archive of Python sources.
     environment["TAHOE_PYSPARK"] = str(home.parent)

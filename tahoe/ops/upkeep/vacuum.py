@@ -15,7 +15,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from itertools import chain
 
 import pyarrow as pa
 
@@ -35,7 +34,6 @@ from tahoe.ops.upkeep.vacuum_files import (
     delete_files,
     entries_of_inventory,
     listed,
-    real_names,
     store_time_ms,
     without_links,
 )
@@ -54,6 +52,7 @@ from tahoe.protocol.actions import AddCDCFile, RemoveFile
 from tahoe.protocol.protocols import check_writable
 from tahoe.settings.warn_once import warn_once
 from tahoe.snapshot.snapshot import Snapshot
+from tahoe.store.local_links import real_names
 from tahoe.store.location import split_url
 from tahoe.store.log_store import Entry, LogStore
 from tahoe.store.outside import CloneRecord, clones_of
@@ -173,9 +172,9 @@ def plan_vacuum(
     cut_off_ms = store_time_ms(store, snapshot.segment.last_modified_ms) - retention_ms
     if store.asks_cheaply:
         delete_clock(store)
-        found = _found(snapshot, request, cut_off_ms, progress)
+        stored = _stored_files(snapshot, request, cut_off_ms, progress)
     else:
-        found, _ = both(store, lambda: _found(snapshot, request, cut_off_ms, progress), lambda: delete_clock(store))
+        stored, _ = both(store, lambda: _stored_files(snapshot, request, cut_off_ms, progress), lambda: delete_clock(store))
     # All commits up to now are read here: a writer that commits a listed file later conflicts with VACUUM START.
     newest, (commits, (clones, streams)) = both(store, lambda: Snapshot.at(store), lambda: _recorded(store))
     if commits[-1][0] < newest.version:
@@ -185,12 +184,12 @@ def plan_vacuum(
     if (newest.version, newest.state) != (snapshot.version, snapshot.state):
         needed |= live_names(newest)
     needed |= needed_by_clones(newest, clones, cut_off_ms, cut_off_ms + retention_ms)
-    needed |= real_names(store, chain(found.missing, needed - found.entries.keys()))
-    files = without_links(store, deletable(found.entries.values(), needed, cut_off_ms, prefixes, store.url))
+    needed |= real_names(store, [*stored.missing, *(needed - stored.entries.keys())])
+    files = without_links(store, deletable(stored.entries.values(), needed, cut_off_ms, prefixes, store.url))
     if request.lite or request.inventory is not None:
         files = confirmed(store, files, cut_off_ms, THREADS)
     old = expired_version(commits, cut_off_ms)
-    expired = found.complete if request.lite else old
+    expired = stored.complete if request.lite else old
     vacuumed_version = None if expired is None else min([expired, *versions])
     lost = lost_versions(store, commits, {entry.name for entry in files}, old) if request.dry_run else []
     return VacuumPlan(
@@ -198,7 +197,7 @@ def plan_vacuum(
         version=newest.version,
         request=request,
         files=tuple(files),
-        folders=found.folders,
+        folders=stored.folders,
         retention_ms=retention_ms,
         cut_off_ms=cut_off_ms,
         vacuumed_version=vacuumed_version,
@@ -226,7 +225,7 @@ def _warn_of_late_streams(plan: VacuumPlan) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _StoredFiles:
     """The files in storage.
 
     Args:
@@ -242,27 +241,27 @@ class _Found:
     complete: int | None = None
 
 
-def _found(snapshot: Snapshot, request: VacuumRequest, cut_off_ms: int, progress: Progress) -> _Found:
+def _stored_files(snapshot: Snapshot, request: VacuumRequest, cut_off_ms: int, progress: Progress) -> _StoredFiles:
     store, complete = snapshot.store, None
-    found: Iterable[Entry]
+    candidates: Iterable[Entry]
     if request.lite:
         commits = commits_in(store)
         removed, complete = removed_files(store, commits, expired_version(commits, cut_off_ms), cut_off_ms)
-        found = removed.values()
+        candidates = removed.values()
     elif request.inventory is not None:
-        found = entries_of_inventory(request.inventory, store)
+        candidates = entries_of_inventory(request.inventory, store)
     else:
-        found = listed(store, partition_prefixes(snapshot.config), THREADS, progress)
+        candidates = listed(store, partition_prefixes(snapshot.config), THREADS, progress)
     was_found = dict.fromkeys(file_names(snapshot.stored_files(), store.url), False)
     pa.default_memory_pool().release_unused()  # as much again as the names
     entries, folders = dict[str, Entry](), {""}
-    for entry in found:
+    for entry in candidates:
         folders.add(entry.name.rpartition("/")[0])
         if entry.name in was_found:
             was_found[entry.name] = True
         elif entry.modified_ms < cut_off_ms:
             entries[entry.name] = entry
-    return _Found(entries, [name for name, was in was_found.items() if not was], len(folders), complete)
+    return _StoredFiles(entries, [name for name, was in was_found.items() if not was], len(folders), complete)
 
 
 def _is_logged(request: VacuumRequest, plan: VacuumPlan, snapshot: Snapshot) -> bool:

@@ -22,8 +22,9 @@ from tahoe.base.progress import Progress
 from tahoe.log.files.paths import LOG_FOLDER
 from tahoe.ops.upkeep.vacuum_plan import is_hidden
 from tahoe.schema.cast import is_text
+from tahoe.store.local_links import links_among
 from tahoe.store.location import local_path
-from tahoe.store.log_store import Entry, LogStore
+from tahoe.store.log_store import Entry, LogStore, is_remote
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -67,7 +68,9 @@ def listed(store: LogStore, prefixes: tuple[str, ...], threads: int, progress: P
         walks: Iterable[Iterable[Entry]] = [store.walk()]
     else:
         # Linked folders are skipped: their files have another name.
-        names = [name for name in folders() if not is_hidden(f"{name}/", prefixes) and not _is_link(store, name)]
+        names = [name for name in folders() if not is_hidden(f"{name}/", prefixes)]
+        links = links_among(store, names)
+        names = [name for name in names if name not in links]
         walks = _chain(store, names, threads)
     for walk in walks:
         for entry in walk:
@@ -80,6 +83,12 @@ def listed(store: LogStore, prefixes: tuple[str, ...], threads: int, progress: P
 def _chain(store: LogStore, names: Sequence[str], threads: int) -> Iterator[Iterable[Entry]]:
     yield store.list_from("")
     yield from _in_parallel(lambda name: list(store.walk(name)), names, threads)
+
+
+def without_links(store: LogStore, entries: Sequence[Entry]) -> list[Entry]:
+    """Return the files that are no symbolic links."""
+    links = links_among(store, [entry.name for entry in entries])
+    return [entry for entry in entries if entry.name not in links]
 
 
 def entries_of_inventory(inventory: pa.Table, store: LogStore) -> list[Entry]:
@@ -164,11 +173,11 @@ def _deleted(store: LogStore, names: Sequence[str], threads: int) -> Iterator[St
 
 
 def delete_empty_folders(store: LogStore, prefixes: tuple[str, ...], cut_off_ms: int) -> None:
-    """Delete folders of a local disk that are empty, and have been since before that time; a writer may be about to use newer ones.
+    """Delete folders of this machine's disk that are empty, and have been since before that time; a writer may be about to use newer ones.
 
     Failures are no error: a folder that another writer fills concurrently is not empty.
     """
-    root = local_path(store.url)
+    root = None if is_remote(store) else local_path(store.url)
     for path, _, _ in () if root is None else os.walk(root, topdown=False):
         name = os.path.relpath(path, root)
         if path != root and not is_hidden(f"{name}/", prefixes):
@@ -198,27 +207,3 @@ def _in_parallel(work: Callable[[Item], Answer], items: Iterable[Item], threads:
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-
-
-# -- links -------------------------------------------------------------------------------------------------------------------
-
-
-def without_links(store: LogStore, entries: Sequence[Entry]) -> list[Entry]:
-    """Return the files that are no symbolic links."""
-    root = local_path(store.url)
-    return list(entries) if root is None else [entry for entry in entries if not os.path.islink(f"{root}/{entry.name}")]
-
-
-def real_names(store: LogStore, names: Iterable[str]) -> set[str]:
-    """Return the names after following symbolic links, on a local disk, to files below the root."""
-    root = local_path(store.url)
-    if root is None:
-        return set()
-    real_root = os.path.realpath(root)
-    real_paths = (os.path.realpath(f"{root}/{name}") for name in names if "\0" not in name)
-    return {path[len(real_root) + 1 :] for path in real_paths if path.startswith(f"{real_root}/")}
-
-
-def _is_link(store: LogStore, name: str) -> bool:
-    root = local_path(store.url)
-    return root is not None and os.path.islink(f"{root}/{name}")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from pyspark.sql.connect.catalog import Catalog
@@ -27,13 +28,14 @@ from tahoe.spark.connect.creation import make_table
 from tahoe.spark.connect.insert import insert
 from tahoe.spark.connect.queries import frame_of
 from tahoe.spark.connect.server_source import serve, without_secrets
+from tahoe.spark.connect.server_store import server_store
 from tahoe.spark.connect.statements import run_sql
 from tahoe.spark.connect.writes_by_name import existing, insert_into, save_as_table, save_into
 from tahoe.spark.entry_points.catalog_methods import requested_creation
 from tahoe.spark.entry_points.reading import single_path
 from tahoe.spark.entry_points.wrapping import bound_arguments, is_delta, is_enabled, wrap
 from tahoe.spark.entry_points.writing import configure
-from tahoe.spark.jvm.storage import table_at
+from tahoe.spark.jvm.storage import reach_storage_by, table_at
 from tahoe.spark.names.entries import parts_of, path_of, table_named
 from tahoe.spark.names.settings import settings_of
 from tahoe.spark.portable.data_source_options import table_of
@@ -50,8 +52,14 @@ _MODES = {
 }
 
 
-def enable_connect(spark: Any) -> None:
-    """Send the data source to the session's server, whose Python needs no Tahoe, and add Delta support to PySpark's Connect client."""
+def enable_connect(spark: Any, *, through_server: bool = False) -> None:
+    """Send the data source to the session's server, whose Python needs no Tahoe, and add Delta support to PySpark's Connect client.
+
+    Args:
+        through_server: whether the server reads and writes the tables' logs for the client.
+    """
+    if through_server:
+        reach_storage_by(spark, partial(server_store, spark))
     if serve(spark):
         spark.conf.set(_FILTERS, "true")
         pushed_filters.enable(spark.client)
@@ -153,9 +161,9 @@ def _call_of(writer: Any, arguments: Mapping[str, Any] | None = None) -> WriterC
         configure(writer, arguments)
     write = writer._write
     refuse_buckets(write.num_buckets > 0)
-    given = {key: value for key, value in write.options.items() if value is not None}
+    options = {key: value for key, value in write.options.items() if value is not None}
     evolves = bool(getattr(write, "with_schema_evolution", False))
-    return WriterCall(_MODES[write.mode], given, write.partitioning_cols or None, write.clustering_cols or None, evolves)
+    return WriterCall(_MODES[write.mode], options, write.partitioning_cols or None, write.clustering_cols or None, evolves)
 
 
 # -- df.writeTo --------------------------------------------------------------------------------------------------------------------

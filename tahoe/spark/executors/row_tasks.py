@@ -99,15 +99,15 @@ def _rows_of_file(rows: RowsOf, file: FileRows) -> Iterator[pa.RecordBatch]:
         count = len(positions)
         mask = pc.is_valid(positions) if places is None else is_in(positions, places)
         mask = pc.invert(mask) if file.without else mask
-        found = part.filter(mask) if part.num_columns else part
+        rows_of_part = part.filter(mask) if part.num_columns else part
         if part.num_columns:
-            found = found.cast(target)
-        kept = positions.filter(mask)
-        found = _with(found, FILE, pa.repeat(pa.scalar(file.number, pa.int32()), len(kept)))
-        found = _with(found, ROW, kept)
-        found = ids.part(start, count).onto(found, mask, changed=rows.changed)
+            rows_of_part = rows_of_part.cast(target)
+        selected = positions.filter(mask)
+        rows_of_part = _with(rows_of_part, FILE, pa.repeat(pa.scalar(file.number, pa.int32()), len(selected)))
+        rows_of_part = _with(rows_of_part, ROW, selected)
+        rows_of_part = ids.part(start, count).onto(rows_of_part, mask, changed=rows.changed)
         start += count
-        yield from found.combine_chunks().to_batches()
+        yield from rows_of_part.combine_chunks().to_batches()
 
 
 def _with(rows: pa.Table, name: str, values: pa.Array) -> pa.Table:

@@ -273,11 +273,11 @@ def source_class(load: Callable[[], Any], source: str, secrets: dict[str, str]) 
 
             worker = load()
             worker.modules.stay()
-            found = worker._member(source)(self.options)
+            instance = worker._member(source)(self.options)
             if self.state is not None:
-                found.__dict__.update(pickle.loads(self.state))
-            result = getattr(found, method)(*arguments)
-            self.state = pickle.dumps(found.__dict__)
+                instance.__dict__.update(pickle.loads(self.state))
+            result = getattr(instance, method)(*arguments)
+            self.state = pickle.dumps(instance.__dict__)
             return result
 
     return Delta

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 
@@ -16,6 +18,7 @@ from tahoe.snapshot.arrow_reader import wrong_size
 from tahoe.spark.jvm.bridge import Jvm, is_classic
 from tahoe.store.hadoop_settings import KEY_STORE, hadoop_prefixes, storage_options
 from tahoe.store.location import table_url
+from tahoe.store.log_store import LogStore
 from tahoe.txn.commit import Committed
 from tahoe.txn.hooks import Hook
 
@@ -60,8 +63,25 @@ def table_at(spark: SparkSession, path: str, options: Mapping[str, str]) -> Tabl
             option="coordinator",
         )
     url, coordinator = table_url(_qualified(spark, path)), str(spark.conf.get(COORDINATOR, ""))
-    translated = storage_options(url, _hadoop(spark, url, options), os.environ)
-    return _table(url, tuple(sorted(translated.items())), coordinator)
+    remote = _REMOTE_STORES.get(spark)
+    # The variables of this process are not those of the server.
+    translated = storage_options(url, _hadoop(spark, url, options), os.environ if remote is None else {})
+    place = _Place(
+        url, tuple(sorted(translated.items())), coordinator, "" if remote is None else str(cast(Any, spark).session_id)
+    )
+    return _table(place, None if remote is None else lambda: remote(path, url, translated))
+
+
+RemoteStores: TypeAlias = Callable[[str, str, dict[str, str]], LogStore]
+"""Returns the store for a path as the user wrote it, its URL, and its options."""
+
+
+def reach_storage_by(spark: SparkSession, stores: RemoteStores) -> None:
+    """Open the tables of a Spark Connect session with stores that access the storage through its server."""
+    _REMOTE_STORES[spark] = stores
+
+
+_REMOTE_STORES: WeakKeyDictionary[SparkSession, RemoteStores] = WeakKeyDictionary()
 
 
 def _qualified(spark: SparkSession, path: str) -> str:
@@ -139,13 +159,32 @@ def _is_link(folder: str, file: str, size: int | None) -> bool:
     return stat.S_ISLNK(status.st_mode)
 
 
-def _table(url: str, options: tuple[tuple[str, str], ...], coordinator: str) -> Table:
-    def opened() -> Table:
-        hooks = (_COMMIT_HOOKS.follow,)
-        ratified_by = _coordinator(coordinator) if coordinator else None
-        return Table(url, storage_options=dict(options), hooks=hooks, compactor=_COMMIT_HOOKS.compact, coordinator=ratified_by)
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The arguments of `Table` for the tables of a session.
 
-    return another_handle(keep("tables", (url, options, coordinator), opened, Table.bytes_in_memory, grows=True))
+    Args:
+        session: the id of the session that reaches the storage; empty if this process does.
+    """
+
+    url: str
+    options: tuple[tuple[str, str], ...]
+    coordinator: str
+    session: str
+
+
+def _table(place: _Place, open_remote: Callable[[], LogStore] | None) -> Table:
+    def opened() -> Table:
+        return Table(
+            place.url,
+            storage_options=dict(place.options),
+            store=None if open_remote is None else open_remote(),
+            hooks=(_COMMIT_HOOKS.follow,),
+            compactor=_COMMIT_HOOKS.compact,
+            coordinator=_coordinator(place.coordinator) if place.coordinator else None,
+        )
+
+    return another_handle(keep("tables", place, opened, Table.bytes_in_memory, grows=True))
 
 
 def name_coordinator(spark: SparkSession, coordinator: SqlCoordinator) -> None:
@@ -200,8 +239,8 @@ def _hadoop(spark: SparkSession, url: str, options: Mapping[str, str]) -> dict[s
         if key_store := configuration.get(KEY_STORE):
             settings[KEY_STORE] = str(key_store)
         for prefix in prefixes:
-            found = configuration.getPropsWithPrefix(prefix)
+            properties = configuration.getPropsWithPrefix(prefix)
             # Two texts, because each entry of a Java map costs two round trips. A map has its keys and values in one order.
-            names, values = join("\0", found.keySet()).split("\0"), join("\0", found.values()).split("\0")
+            names, values = join("\0", properties.keySet()).split("\0"), join("\0", properties.values()).split("\0")
             settings |= {f"{prefix}{name}": value for name, value in zip(names, values, strict=True) if name}
     return {**settings, **options}

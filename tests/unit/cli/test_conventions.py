@@ -54,7 +54,7 @@ def commands() -> Iterator[tuple[str, TyperCommand]]:
     for name, command in group.commands.items():
         if isinstance(command, TyperGroup):
             yield from (
-                (f"{name} {inner}", found) for inner, found in command.commands.items() if isinstance(found, TyperCommand)
+                (f"{name} {inner}", actual) for inner, actual in command.commands.items() if isinstance(actual, TyperCommand)
             )
         elif isinstance(command, TyperCommand):
             yield name, command
@@ -78,7 +78,7 @@ def root(tmp_path: Path) -> Path:
         pa.schema([("id", pa.int64())]),
         properties={"delta.universalFormat.enabledFormats": "iceberg", "delta.enableIcebergCompatV2": "true"},
     )
-    shared.uniform.sync()
+    shared.uniform.wait()  # no conversion may run when the files are compared
     return tmp_path
 
 

@@ -383,8 +383,8 @@ def _clients(
     scheme: str, authority: str, configuration: tuple[tuple[str, str], ...], environment: tuple[tuple[str, str], ...]
 ) -> Clients:
     """Return the clients of a bucket; `environment` is part of the cache key."""
-    config = {name: value for name, value in configuration if name not in _CLIENT_OPTIONS}
-    client = {name: value for name, value in configuration if name in _CLIENT_OPTIONS}
+    config = {name: value for name, value in configuration if _client_option(name) is None}
+    client = {option: value for name, value in configuration if (option := _client_option(name)) is not None}
     variables = [(name.lower(), value) for name, value in environment if name.startswith(_VARIABLES.get(scheme, "AZURE_"))]
     if any(
         name.endswith(("endpoint", "endpoint_url")) and value.startswith("http://")
@@ -450,6 +450,12 @@ _CLIENT_OPTIONS = frozenset(
         "user_agent",
     }
 )
+
+
+def _client_option(name: str) -> str | None:
+    """Return the name of an option of the HTTP client without the store's prefix, as in ``azure_allow_http``; None for other options."""
+    bare = re.sub("^(aws|azure|google)_", "", name)
+    return bare if bare in _CLIENT_OPTIONS else None
 
 
 def store_environment() -> tuple[tuple[str, str], ...]:

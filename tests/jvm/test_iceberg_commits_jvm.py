@@ -400,6 +400,48 @@ def test_a_table_made_by_delta_is_written(lake: Lake) -> None:
     assert lake.table("ours").version() == version
 
 
+def test_a_table_is_replaced_with_other_columns_types_and_partitions(lake: Lake) -> None:
+    lake.run("CREATE TABLE lake.sales.swapped (id BIGINT NOT NULL, day DATE, name STRING) USING iceberg")
+    lake.run("INSERT INTO lake.sales.swapped VALUES (1, DATE '2026-01-01', 'a'), (2, DATE '2026-01-02', 'b')")
+    lake.table("swapped").add_constraint("small", "id < 10")
+    before = lake.snapshots("swapped")[-1]
+    lake.run(
+        "CREATE OR REPLACE TABLE lake.sales.swapped USING iceberg PARTITIONED BY (kind) AS "
+        "SELECT 'x' AS id, 7 AS kind, 1.5D AS more UNION ALL SELECT 'y', 8, NULL"
+    )
+    lake.assert_rows("swapped", [("x", 7, 1.5), ("y", 8, None)])
+    assert lake.table("swapped").snapshot().partition_columns == ("kind",)
+    lake.run("INSERT INTO lake.sales.swapped VALUES ('z', 9, 2.5)")
+    lake.assert_rows("swapped", [("x", 7, 1.5), ("y", 8, None), ("z", 9, 2.5)])
+    old = lake.run(f"SELECT id, name FROM lake.sales.swapped VERSION AS OF {before} ORDER BY id")
+    assert [(row["id"], row["name"]) for row in old] == [(1, "a"), (2, "b")]
+    assert lake.table("swapped").snapshot(1).scan().to_arrow().num_rows == 2
+    lake.refused(
+        "REPLACE TABLE lake.sales.swapped (id BIGINT, a INT) USING iceberg PARTITIONED BY (id)",
+        "is partitioned by kind integer, and the",
+    )
+    lake.refused("REPLACE TABLE lake.sales.swapped (id BIGINT) USING iceberg", "replaces it by one that is not partitioned")
+    lake.refused(
+        "REPLACE TABLE lake.sales.swapped (id BIGINT, kind STRING) USING iceberg PARTITIONED BY (kind)",
+        "by kind string. Delta's rules",
+    )
+    lake.run(
+        "REPLACE TABLE lake.sales.swapped (id BIGINT NOT NULL COMMENT 'again', kind INT) USING iceberg PARTITIONED BY (kind) "
+        "TBLPROPERTIES ('own' = 'kept')"
+    )
+    lake.assert_rows("swapped", [])
+    lake.run("INSERT INTO lake.sales.swapped VALUES (100, 1)")
+    lake.assert_rows("swapped", [(100, 1)])
+    operations = [commit["operation"] for commit in lake.table("swapped").history()]
+    assert operations == [
+        *("ICEBERG APPEND", "ICEBERG REPLACE TABLE", "ICEBERG APPEND", "ICEBERG REPLACE TABLE"),
+        *("ADD CONSTRAINT", "ICEBERG APPEND", "CREATE TABLE"),
+    ]
+    lake.run("CREATE OR REPLACE TABLE lake.sales.first USING iceberg AS SELECT 1L AS id")
+    lake.run("CREATE OR REPLACE TABLE lake.sales.first USING iceberg AS SELECT id + 1 AS id FROM lake.sales.first")
+    lake.assert_rows("first", [(2,)])
+
+
 def test_tables_are_renamed_and_dropped(lake: Lake) -> None:
     lake.run("CREATE TABLE lake.sales.before (id BIGINT) USING iceberg")
     lake.run("INSERT INTO lake.sales.before VALUES (1)")
@@ -424,7 +466,7 @@ REFUSED = {
     "ALTER TABLE lake.sales.fixed CREATE BRANCH audit": "branch 'audit'",
     "ALTER TABLE lake.sales.fixed CREATE TAG end": "tag 'end'",
     "ALTER TABLE lake.sales.fixed SET TBLPROPERTIES ('format-version' = '3')": "format version",
-    "CREATE OR REPLACE TABLE lake.sales.fixed USING iceberg AS SELECT 1 a": "another partitioning|remove-snapshot-ref",
+    "CREATE OR REPLACE TABLE lake.sales.fixed (id BIGINT) USING iceberg PARTITIONED BY (bucket(4, id))": "partition transform 'bucket",
     "CREATE VIEW lake.sales.seen AS SELECT 1": "does not support endpoint",
 }
 

@@ -91,11 +91,13 @@ class SnapshotActions:
         transaction: on the version of `document`.
         document: the table's Iceberg metadata.
         line: the added snapshots, oldest first; each changes the one before it.
+        replaces: whether all files of the table are removed, too.
     """
 
     transaction: Transaction
     document: JsonMapping
     line: Sequence[AddedSnapshot]
+    replaces: bool = False
 
     @property
     def appends(self) -> bool:
@@ -158,6 +160,8 @@ class SnapshotActions:
                 raise conflict(f"The file {changes.removed[0]}, which the snapshot removes, is not in the table.")
             return _Rows(files, (), ())
         refuse_present(snapshot, [each.add.path for each in files])
+        if self.replaces:
+            return _Rows(files, add_files(snapshot.files()), ())
         removed = live_files_at(snapshot, changes.removed)
         missing = [location for location in changes.removed if location not in removed]
         if missing:

@@ -20,12 +20,15 @@ from tahoe.api.iceberg_writes.table_definition import (
     new_definition,
     refuse_other_files,
     stage_definition,
+    stage_replaced_definition,
     staged_document,
 )
 from tahoe.api.table import Table
 from tahoe.base.exceptions import NotFound, Unsupported
 from tahoe.base.json_values import JsonMapping
 from tahoe.log.files.commits import read_commits
+from tahoe.log.replay import add_files
+from tahoe.ops.rows.row_changes import remove_files
 from tahoe.ops.tables.create import stage_create
 from tahoe.ops.upkeep.restore import RestoreRequest, restore
 from tahoe.protocol.features import ENFORCED
@@ -74,6 +77,8 @@ def commit_change(
     actions = SnapshotActions(transaction, current.document, _line(change))
     _check_requirements(current.document, change, actions)
     _check_identity(current.document, change)
+    if change.replaces:
+        return commit(transaction, _stage_replacement(transaction, current.document, change))
     check_partitioning(current.document, change)
     if change.main is not None and not actions.line:
         return _restored(commit, transaction, current.document, change)
@@ -115,6 +120,23 @@ def _on_version_seen(table: Table, newest: Snapshot, actions: SnapshotActions) -
     for each in actions.line:
         transaction.read_app(application(each))
     return transaction
+
+
+def _stage_replacement(transaction: Transaction, document: JsonMapping, change: TableChange) -> Operation:
+    """Stage the removal of all rows, another definition of the table, and the rows of the added snapshots."""
+    snapshot = transaction.existing()
+    snapshot.config.refuse_if_append_only()
+    transaction.enforces = ENFORCED
+    transaction.read_whole_table()
+    replaced, operation = stage_replaced_definition(transaction, document, change)
+    line = _line(change)
+    if not line and change.main is not None:
+        raise invalid(f"The request replaces the table, and sets the branch main to the earlier snapshot {change.main}.")
+    if not line:
+        remove_files(transaction, add_files(snapshot.files()))
+        return operation
+    added = SnapshotActions(transaction, replaced, line, replaces=True).stage()
+    return replace(operation, parameters={**operation.parameters, **added.parameters}, metrics=added.metrics)
 
 
 def create_table(table: Table, name: str, change: TableChange) -> Committed:

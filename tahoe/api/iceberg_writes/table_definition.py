@@ -11,10 +11,11 @@ from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.base.json_values import JsonMapping, JsonObject
 from tahoe.ops.copies.iceberg_columns import delta_schema
 from tahoe.ops.tables.alter_columns import with_stats_columns, with_stats_of
-from tahoe.ops.tables.cluster_by import check_still_clusterable
+from tahoe.ops.tables.cluster_by import check_still_clusterable, stage_clustering
 from tahoe.ops.tables.create import new_metadata, with_properties, with_schema
 from tahoe.ops.tables.dependents import refuse_clustering, refuse_dependents
 from tahoe.protocol.actions import Metadata
+from tahoe.protocol.config import TableConfig
 from tahoe.protocol.iceberg_compat import format_version
 from tahoe.protocol.row_tracking import MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID
 from tahoe.schema.mapping import ID_KEY, NESTED_IDS_KEY, assign_ids, check_mapping_of_columns, explode, transform_fields
@@ -22,10 +23,11 @@ from tahoe.schema.types import StructField, StructType
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
 from tahoe.txn.transaction import Operation, Transaction
-from tahoe.uniform.commits.commit_requests import LAST_ADDED, NewTable, TableChange
+from tahoe.uniform.commits.commit_requests import LAST_ADDED, NewTable, TableChange, partition_fields_of
 from tahoe.uniform.commits.json_fields import invalid
 from tahoe.uniform.commits.schema_change import changed_schema, defaults_of, has_dropped_columns, ids_of
 from tahoe.uniform.formats import metadata as documents
+from tahoe.uniform.formats.client_snapshot import REPLACE_TABLE
 from tahoe.uniform.formats.iceberg_schema import iceberg_schema
 from tahoe.uniform.formats.metadata import CONFIG_PREFIX
 from tahoe.uniform.formats.metadata_files import FINGERPRINT, FOLDER
@@ -37,6 +39,9 @@ _COMPAT = {"1": "delta.enableIcebergCompatV2", "2": "delta.enableIcebergCompatV2
 _VECTORS = "delta.enableDeletionVectors"
 _ROW_IDS = {MATERIALIZED_ROW_ID: "_row_id", MATERIALIZED_ROW_COMMIT_VERSION: "_last_updated_sequence_number"}
 """Iceberg's names of the columns in which moved rows keep their ids (format/spec.md, "Reserved Field IDs")."""
+
+_ABOUT_COLUMNS = ("delta.constraints.", "delta.dataskippingstatscolumns")
+"""The properties that name columns, in lower case."""
 
 _COMMENT = "comment"
 _FORMAT_VERSION = "format-version"
@@ -147,13 +152,91 @@ def stage_definition(transaction: Transaction, document: JsonMapping, change: Ta
         return None
     check_still_clusterable(snapshot, metadata)
     transaction.set_metadata(metadata)
+    return _definition_operation("ICEBERG ALTER TABLE", metadata, change)
+
+
+def _definition_operation(name: str, metadata: Metadata, change: TableChange) -> Operation:
     properties = {"set": dict(change.set_properties), "removed": list(change.removed_properties)}
     parameters = {
         "client": change.client,
         "columns": json.dumps(metadata.schema.names, ensure_ascii=False),
         "properties": json.dumps(properties, ensure_ascii=False),
     }
-    return Operation("ICEBERG ALTER TABLE", parameters)
+    return Operation(name, parameters)
+
+
+def stage_replaced_definition(
+    transaction: Transaction, document: JsonMapping, change: TableChange
+) -> tuple[JsonObject, Operation]:
+    """Stage the definition of a table whose rows all go: its columns may have other types, and its partitioning may be another.
+
+    As in Delta's REPLACE TABLE, the table's constraints and clustering go. As in Iceberg's, its properties stay.
+
+    Args:
+        document: the current Iceberg metadata.
+
+    Returns:
+        The Iceberg metadata of a table with this definition and without snapshots, and the operation.
+
+    Raises:
+        InvalidRequest: an id of a column that was dropped, or a partition spec that does not exist.
+        Unsupported: a type, a partition transform or a property that Delta does not have.
+    """
+    snapshot = transaction.existing()
+    config = snapshot.config
+    current = _current(change, document["schemas"])
+    _refuse_other_defaults(defaults_of(current), {}, config.table)
+    # Files of the old columns are read by the old schema alone, so the new columns can have their own names in files.
+    schema = _columns(current, config.table, {})
+    _check_ids_after_replacement(config, schema)
+    partition_by = [_named(schema, number) for number, _ in partition_fields_of(document, change)]
+    _refuse_other_partitions(config, schema, partition_by)
+    configuration = {
+        key: value for key, value in config.metadata.configuration.items() if not key.lower().startswith(_ABOUT_COLUMNS)
+    }
+    emptied = replace(config, metadata=replace(config.metadata, configuration=configuration))
+    metadata = with_schema(emptied, schema, transaction.clock, partition_by, files_stay=False)
+    metadata = _with_properties(snapshot, metadata, change, transaction.clock)
+    transaction.set_metadata(metadata)
+    stage_clustering(transaction, None)
+    replaced = documents.described(
+        document, metadata, location=config.table, version=snapshot.version, timestamp_ms=document["last-updated-ms"]
+    )
+    operation = _definition_operation(REPLACE_TABLE, metadata, change)
+    return {**replaced, "current-snapshot-id": None, "snapshots": []}, operation
+
+
+def _check_ids_after_replacement(config: TableConfig, schema: StructType) -> None:
+    """Refuse ids of columns that were dropped earlier; those of the replaced columns may be used again, by columns of the same name."""
+    last, present = config.properties.max_column_id, set(ids_of(config.schema))
+    used = [number for number in ids_of(schema) if number <= last and number not in present]
+    if used:
+        raise invalid(f"The schema has the column id {used[0]}, which is of no column, and new ids are above {last}.")
+    check_mapping_of_columns(schema, "name")
+    stored = {config.metadata.configuration[key] for key in _ROW_IDS if key in config.metadata.configuration}
+    reserved = sorted(name for name in schema.names if name in stored)
+    if reserved:
+        raise Unsupported(
+            f"Files of table {config.table} have the ids of rows in a column {reserved[0]}, so no other column can have that name.",
+            code="TAHOE_ICEBERG_SCHEMA",
+            table=config.table,
+            column=reserved[0],
+        )
+
+
+def _refuse_other_partitions(config: TableConfig, schema: StructType, partition_by: Sequence[str]) -> None:
+    """Refuse other partition columns for a partitioned table (PROTOCOL.md, "Writer Requirements for IcebergCompatV2"), and other types of
+    them, since manifests of earlier snapshots have the same partition spec."""
+    before = [f"{column.name} {column.data_type}" for column in config.partition_schema]
+    after = [f"{column.name} {column.data_type}" for column in map(schema.field, partition_by)]
+    if before and before != after:
+        raise Unsupported(
+            f"Table {config.table} is partitioned by {', '.join(before)}, and the request replaces it by one that is "
+            f"{'partitioned by ' + ', '.join(after) if after else 'not partitioned'}. Delta's rules for tables that are readable as Iceberg "
+            "keep the partition columns: drop the table and create it again, or choose another name.",
+            code="DELTA_ICEBERG_COMPAT_VIOLATION.REPLACE_TABLE_CHANGE_PARTITION_NAMES",
+            table=config.table,
+        )
 
 
 def _with_schema(transaction: Transaction, snapshot: Snapshot, change: TableChange, earlier: Sequence[JsonMapping]) -> Metadata:

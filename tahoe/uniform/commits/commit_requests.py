@@ -52,6 +52,7 @@ class TableChange:
         format_version: the requested version of the format.
         partition_by: the partition fields of an added spec, as in `NewTable`; None if the request adds none. An existing table keeps its.
         spec_id: the id of the partition spec that becomes the default, perhaps `LAST_ADDED`; None if it stays.
+        replaces: whether the branch ``main`` begins again: all rows go, and columns and partitioning may be any (``REPLACE TABLE``).
         client: the client's name and version.
     """
 
@@ -67,6 +68,7 @@ class TableChange:
     format_version: int | None = None
     partition_by: tuple[PartitionField, ...] | None = None
     spec_id: int | None = None
+    replaces: bool = False
     client: str = ""
 
     @property
@@ -168,6 +170,15 @@ def _with_ref(change: TableChange, update: Fields) -> TableChange:
     return replace(change, main=update.number("snapshot-id"))
 
 
+def _without_ref(change: TableChange, update: Fields) -> TableChange:
+    name = update.text("ref-name")
+    if name != MAIN:
+        raise _unsupported(
+            f"the removal of the branch or tag '{name}'", "since a Delta table has one line of versions, the branch main"
+        )
+    return replace(change, replaces=True, main=None)
+
+
 def _with_spec(change: TableChange, update: Fields) -> TableChange:
     return replace(change, partition_by=_identity_columns(update.inner("spec")))
 
@@ -194,6 +205,7 @@ _UPDATES: Mapping[str, Callable[[TableChange, Fields], TableChange]] = {
     "set-default-sort-order": _with_default_order,
     "add-snapshot": _with_snapshot,
     "set-snapshot-ref": _with_ref,
+    "remove-snapshot-ref": _without_ref,
     "set-location": lambda change, update: replace(change, location=update.text("location")),
     "set-properties": lambda change, update: replace(
         change, set_properties={**change.set_properties, **update.properties("updates")}
@@ -204,7 +216,6 @@ _UPDATES: Mapping[str, Callable[[TableChange, Fields], TableChange]] = {
 }
 _REASONS = {
     "remove-partition-specs": "since the partitioning of a Delta table stays",
-    "remove-snapshot-ref": "since a Delta table has one line of versions, the branch main",
     "remove-snapshots": "since the retention of a Delta table is set by its properties, and VACUUM deletes its files",
     **dict.fromkeys(
         (
@@ -216,6 +227,25 @@ _REASONS = {
     "add-encryption-key": "since Delta tables are not encrypted",
     "remove-encryption-key": "since Delta tables are not encrypted",
 }
+
+
+def partition_fields_of(document: JsonMapping, change: TableChange) -> tuple[PartitionField, ...]:
+    """Return the partition fields that the table has after a change which may give it others.
+
+    Args:
+        document: the table's Iceberg metadata.
+
+    Raises:
+        InvalidRequest: the request makes a partition spec the default that does not exist.
+        Unsupported: a partition transform.
+    """
+    if change.partition_by is not None and change.spec_id in (None, LAST_ADDED):
+        return change.partition_by
+    number = document["default-spec-id"] if change.spec_id is None else change.spec_id
+    spec = next((each for each in document["partition-specs"] if each["spec-id"] == number), None)
+    if spec is None:
+        raise invalid(f"There is no partition spec {number}, which the request makes the default.")
+    return _identity_columns(Fields(spec, "partition-specs"))
 
 
 def check_partitioning(document: JsonMapping, change: TableChange) -> None:

@@ -16,6 +16,9 @@ from tahoe.base.json_values import JsonMapping
 OPERATIONS = ("append", "replace", "overwrite", "delete")
 """The operations of snapshots (format/spec.md, "Snapshots")."""
 
+REPLACE_TABLE = "ICEBERG REPLACE TABLE"
+"""The operation of a Delta commit with which a client replaced the table's rows and its definition."""
+
 _PREFIX = "ICEBERG "
 _COUNTED = ("added-", "deleted-", "removed-", "total-", "changed-partition-count", "partitions.")
 _ID = re.compile(r"[1-9]\d{0,18}")
@@ -59,7 +62,8 @@ def client_snapshot(commit_info: JsonMapping) -> ClientSnapshot | None:
     name, parameters = commit_info.get("operation"), commit_info.get("operationParameters")
     if not isinstance(name, str) or not name.startswith(_PREFIX) or not isinstance(parameters, Mapping):
         return None
-    number, operation = str(parameters.get("snapshotId")), name.removeprefix(_PREFIX).lower()
+    number = str(parameters.get("snapshotId"))
+    operation = "overwrite" if name == REPLACE_TABLE else name.removeprefix(_PREFIX).lower()
     if not _ID.fullmatch(number) or int(number) > _GREATEST_ID or operation not in OPERATIONS:
         return None
     client = parameters.get("client")

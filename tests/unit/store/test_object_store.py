@@ -486,3 +486,15 @@ def test_a_large_object_is_put_whole(s3_url: str, s3_options: dict[str, str]) ->
     data = bytes(range(256)) * 50_000  # obstore sends it in parts
     store.put("large", data)
     assert store.get("large") == data
+
+
+@pytest.mark.parametrize(
+    ("url", "options"),
+    [
+        ("az://box/t", {"azure_storage_account_name": "a", "azure_storage_account_key": "AAAA", "azure_allow_http": "true"}),
+        ("s3://box/t", {"aws_allow_http": "true"}),
+        ("gs://box/t", {"google_allow_http": "true", "google_skip_signature": "true"}),
+    ],
+)
+def test_options_of_the_http_client_may_have_the_prefix_of_the_store(url: str, options: dict[str, str]) -> None:
+    assert open_store(url, options).url == url

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pyarrow as pa
 import pytest
+import requests
 from pyiceberg.exceptions import BadRequestError, CommitFailedException, ServiceUnavailableError
 from pyiceberg.schema import Schema
 from pyiceberg.types import (
@@ -272,3 +273,91 @@ def test_defaults_are_not_changed_by_clients(client: LocalClient, tmp_path: Path
     assert tahoe.Table(tmp_path / "t").schema().names == ["id", "more"]
     with pytest.raises(BadRequestError, match="another default"), client.load_table("default.t").update_schema() as update:
         update.set_default_value("id", 6)
+
+
+def replacement(client: LocalClient, schema: Schema, *more: dict[str, object]) -> dict[str, object]:
+    """Return the request of Iceberg's Java library to replace the table ``default.t``; PyIceberg has none."""
+    metadata = client.load_table("default.t").metadata
+    return {
+        "requirements": [{"type": "assert-table-uuid", "uuid": str(metadata.table_uuid)}],
+        "updates": [
+            {"action": "remove-snapshot-ref", "ref-name": "main"},
+            {"action": "add-schema", "schema": schema.model_dump(mode="json", by_alias=True)},
+            {"action": "set-current-schema", "schema-id": -1},
+            *more,
+        ],
+    }
+
+
+def send(client: LocalClient, body: dict[str, object]) -> requests.Response:
+    return client._session.post("http://127.0.0.1/v1/namespaces/default/tables/t", json=body)
+
+
+SIMPLE = Schema(NestedField(1, "id", LongType(), required=True), NestedField(2, "name", StringType()))
+OTHER = Schema(NestedField(2, "name", LongType(), required=True), NestedField(3, "more", StringType()))
+
+
+def test_a_table_is_replaced_without_its_rows_constraints_and_clustering(client: LocalClient, tmp_path: Path) -> None:
+    client.create_table("default.t", SIMPLE).append(pa.table({"id": [1], "name": ["a"]}, SIMPLE.as_arrow()))
+    table = tahoe.Table(tmp_path / "t")
+    table.add_constraint("positive", "id > 0")
+    table.cluster_by("id")
+    table.set_properties({"delta.dataSkippingStatsColumns": "id", "own": "stays"})
+    answer = send(client, replacement(client, OTHER, {"action": "set-properties", "updates": {"new": "set"}}))
+    assert answer.status_code == 200, answer.text
+    assert [field.field_id for field in client.load_table("default.t").schema().fields] == [2, 3]
+    client.load_table("default.t").append(pa.table({"name": [7], "more": ["x"]}, OTHER.as_arrow()))
+    assert canonical(table.to_arrow()) == canonical(client.load_table("default.t").scan().to_arrow())
+    assert canonical(read_deltalake(str(tmp_path / "t"))) == canonical(table.to_arrow())
+    assert table.to_arrow().to_pylist() == [{"name": 7, "more": "x"}]
+    configuration = table.snapshot().metadata.configuration
+    assert configuration["own"] == "stays"
+    assert not [key for key in configuration if "constraints" in key or "StatsColumns" in key]
+    assert table.detail()["clusteringColumns"] == []
+    assert table.history(2)[-1]["operation"] == "ICEBERG REPLACE TABLE"
+    assert table.snapshot(1).scan().to_arrow().to_pylist() == [{"id": 1, "name": "a"}]
+    assert table.check(deep=True, strict=True) == []
+
+
+@pytest.mark.parametrize(
+    ("more", "problem"),
+    [
+        ([{"action": "set-default-spec", "spec-id": 7}], "no partition spec 7"),
+        ([{"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": 5}], "the earlier snapshot 5"),
+        ([{"action": "remove-snapshot-ref", "ref-name": "audit"}], "branch or tag 'audit'"),
+    ],
+)
+def test_contradictory_replacements_are_refused(
+    client: LocalClient, tmp_path: Path, more: list[dict[str, object]], problem: str
+) -> None:
+    client.create_table("default.t", SIMPLE)
+    answer = send(client, replacement(client, OTHER, *more))
+    assert (answer.status_code, problem in answer.text) == (400, True), answer.text
+    assert tahoe.Table(tmp_path / "t").version() == 0
+
+
+def test_a_replacement_uses_no_id_of_a_dropped_column(client: LocalClient, tmp_path: Path) -> None:
+    table = client.create_table("default.t", SIMPLE)
+    with table.update_schema() as update:
+        update.delete_column("name")
+    answer = send(client, replacement(client, OTHER))
+    assert (answer.status_code, "column id 2" in answer.text) == (400, True), answer.text
+    assert tahoe.Table(tmp_path / "t").version() == 1
+
+
+def test_a_replacement_keeps_rows_that_another_writer_adds_meanwhile(
+    client: LocalClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.create_table("default.t", SIMPLE).append(pa.table({"id": [1], "name": ["a"]}, SIMPLE.as_arrow()))
+    commit = tahoe.Table.commit
+
+    def late(table: tahoe.Table, *arguments: object, **named: object) -> object:
+        monkeypatch.undo()
+        tahoe.Table(tmp_path / "t").append(pa.table({"id": [2], "name": ["b"]}))
+        return commit(table, *arguments, **named)
+
+    body = replacement(client, OTHER)
+    monkeypatch.setattr(tahoe.Table, "commit", late)
+    answer = send(client, body)
+    assert (answer.status_code, "CommitFailedException" in answer.text) == (409, True), answer.text
+    assert sorted(tahoe.Table(tmp_path / "t").to_arrow()["id"].to_pylist()) == [1, 2]

@@ -56,7 +56,7 @@ def test_updates_of_the_definition_are_read() -> None:
         ({**MAIN, "ref-name": "audit"}, "the branch 'audit'"),
         ({**MAIN, "type": "tag"}, "the tag 'main'"),
         ({**MAIN, "max-ref-age-ms": 5}, "'max-ref-age-ms'"),
-        ({"action": "remove-snapshot-ref", "ref-name": "main"}, "'remove-snapshot-ref'"),
+        ({"action": "remove-snapshot-ref", "ref-name": "audit"}, "the branch or tag 'audit'"),
         ({"action": "remove-snapshots", "snapshot-ids": [1]}, "'remove-snapshots'"),
         ({"action": "add-sort-order", "sort-order": {"order-id": 1, "fields": [{}]}}, "a sort order"),
         ({"action": "set-default-sort-order", "sort-order-id": 3}, "the sort order 3"),

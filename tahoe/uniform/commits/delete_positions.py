@@ -14,7 +14,7 @@ import pyarrow as pa
 from tahoe.base.exceptions import CorruptTable, InvalidRequest, Unsupported
 from tahoe.base.lazy import pc, pq
 from tahoe.protocol.dv import bitmap_from_bytes
-from tahoe.uniform.commits.client_manifests import EQUALITY_DELETES, ClientFile
+from tahoe.uniform.commits.client_manifests import ClientFile
 
 if TYPE_CHECKING:
     from pyroaring import BitMap64
@@ -30,15 +30,8 @@ def deleted_positions(data: bytes, file: ClientFile) -> dict[str, BitMap64]:
 
     Raises:
         InvalidRequest: the file cannot be read, or differs from its manifest.
-        Unsupported: equality deletes, or a file of another format.
+        Unsupported: a file of another format.
     """
-    if file.content == EQUALITY_DELETES:
-        raise Unsupported(
-            f"The file {file.path} deletes rows by their values (equality deletes), and Delta deletes rows by positions. Write position "
-            "deletes or deletion vectors, or set write.delete.mode to copy-on-write.",
-            code="TAHOE_ICEBERG_DELETES",
-            file=file.path,
-        )
     if file.file_format not in _READERS:
         raise Unsupported(
             f"The delete file {file.path} is of the format {file.file_format:.20}; this server reads Parquet and Puffin.",

@@ -8,6 +8,7 @@ import json
 import struct
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,20 @@ class Writer:
         pq.write_table(pa.table(columns), target)
         path = self.put(f"data/deletes-{next(self._numbers)}.parquet", target.getvalue())
         return Written(path, len(pairs), len(target.getvalue()), content=1)
+
+    def equality_deletes(self, values: pa.Table, *ids: int, **changes: Any) -> Written:
+        """Return a file of equality deletes.
+
+        Args:
+            values: its columns, which get the ids from 1 on.
+            ids: of the columns that are compared.
+            changes: of the entry in the manifest.
+        """
+        fields = [column.with_metadata({"PARQUET:field_id": str(number)}) for number, column in enumerate(values.schema, 1)]
+        target = io.BytesIO()
+        pq.write_table(values.cast(pa.schema(fields)), target)
+        path = self.put(f"data/equality-{next(self._numbers)}.parquet", target.getvalue())
+        return replace(Written(path, len(values), len(target.getvalue()), content=2, equality_ids=ids), **changes)
 
     def vector(self, location: str, positions: list[int]) -> Written:
         blob = bitmap_to_bytes(BitMap64(positions))

@@ -26,6 +26,7 @@ _FILE = {
         _optional("referenced_data_file", 143, "string"),
         _optional("content_offset", 144, "long"),
         _optional("content_size_in_bytes", 145, "long"),
+        {"name": "equality_ids", "field-id": 135, "type": ["null", {"type": "array", "items": "int", "element-id": 136}]},
     ],
 }
 _ENTRY = {
@@ -57,6 +58,7 @@ class Written:
     referenced_file: str | None = None
     offset: int | None = None
     length: int | None = None
+    equality_ids: tuple[int, ...] = ()
 
     @property
     def encoded(self) -> bytes:
@@ -64,7 +66,9 @@ class Written:
         head = encode_long(self.status) + encode_long(self.content) + encode_string(self.path) + encode_string(self.file_format)
         reference = b"\0" if self.referenced_file is None else b"\2" + encode_string(self.referenced_file)
         numbers = (b"\0" if number is None else b"\2" + encode_long(number) for number in (self.offset, self.length))
-        return b"".join((head, encode_long(self.rows), encode_long(self.size), reference, *numbers))
+        items = b"".join(map(encode_long, self.equality_ids))
+        ids = b"\2" + encode_long(len(self.equality_ids)) + items + b"\0" if self.equality_ids else b"\0"
+        return b"".join((head, encode_long(self.rows), encode_long(self.size), reference, *numbers, ids))
 
 
 def manifest(*files: Written) -> bytes:

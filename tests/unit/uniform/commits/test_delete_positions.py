@@ -15,7 +15,7 @@ from pyroaring import BitMap64
 
 from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.protocol.dv import bitmap_to_bytes
-from tahoe.uniform.commits.client_manifests import EQUALITY_DELETES, POSITION_DELETES, ClientFile
+from tahoe.uniform.commits.client_manifests import POSITION_DELETES, ClientFile
 from tahoe.uniform.commits.delete_positions import deleted_positions
 
 
@@ -80,7 +80,5 @@ def test_a_corrupt_bitmap_is_refused() -> None:
 
 
 def test_other_deletes_are_named() -> None:
-    with pytest.raises(Unsupported, match="equality deletes"):
-        deleted_positions(b"", replace(POSITIONS, content=EQUALITY_DELETES))
     with pytest.raises(Unsupported, match="of the format AVRO"):
         deleted_positions(b"", replace(POSITIONS, file_format="AVRO"))

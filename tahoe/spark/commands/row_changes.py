@@ -47,8 +47,10 @@ __all__ = [
     "RowMatches",
     "TableRows",
     "TableVersion",
+    "bitmaps_of",
     "changes_in",
     "changes_of",
+    "matches_of",
     "of_kind",
 ]
 
@@ -204,9 +206,24 @@ def changes_of(snapshot: Snapshot, files: pa.Table, rows: DataFrame) -> RowMatch
         files: the files passed to `TableVersion.with_positions`.
         rows: any rows with its columns `FILE` and `ROW`; a row whose `FILE` is null is ignored.
     """
-    place = rows.select(sf.col(FILE).alias("file"), sf.col(ROW).alias("row")).where("file is not null")
-    bitmaps = (
-        place.groupBy("file", sf.shiftright("row", _BITS_OF_A_PLACE).alias("part"))
+    return matches_of(snapshot, files, bitmaps_of(rows))
+
+
+def bitmaps_of(rows: DataFrame, **groups: Column) -> pa.Table:
+    """Return the positions of the rows of each file and group, for `matches_of`. One Spark job.
+
+    Args:
+        rows: see `changes_of`.
+        groups: the columns of the result by which the rows are grouped, too.
+
+    Returns:
+        ``file``, ``part``, the groups, ``bits``, and ``rows``, their number.
+    """
+    place = rows.select(
+        sf.col(FILE).alias("file"), sf.col(ROW).alias("row"), *(values.alias(name) for name, values in groups.items())
+    ).where("file is not null")
+    return (
+        place.groupBy("file", sf.shiftright("row", _BITS_OF_A_PLACE).alias("part"), *groups)
         .agg(
             sf.bitmap_construct_agg(sf.col("row").bitwiseAND(sf.lit(_ROWS_OF_A_BITMAP - 1))).alias("bits"),
             sf.count("*").alias("rows"),
@@ -214,6 +231,14 @@ def changes_of(snapshot: Snapshot, files: pa.Table, rows: DataFrame) -> RowMatch
         .toArrow()
         .sort_by([("file", "ascending"), ("part", "ascending")])
     )
+
+
+def matches_of(snapshot: Snapshot, files: pa.Table, bitmaps: pa.Table) -> RowMatches:
+    """Return the rows of `bitmaps_of`, or of some of its groups.
+
+    Args:
+        files: the files passed to `TableVersion.with_positions`.
+    """
     numbers = bitmaps["file"].unique()
     positions = {number: _positions(bitmaps.filter(pc.equal(bitmaps["file"], number))) for number in numbers.to_pylist()}
     return _matches_at(snapshot, files, positions, pc.sum(bitmaps["rows"]).as_py() or 0)

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from tahoe.base.exceptions import InvalidRequest, Unsupported
+from tahoe.base.lazy import pc
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.merge.clauses import (
     Action,
@@ -45,6 +47,7 @@ from tahoe.ops.rows.defaults import Defaults
 from tahoe.ops.rows.row_changes import (
     RowsChanged,
     Staged,
+    live_rows,
     mark_dead,
     remove_files,
     snapshot_to_change,
@@ -73,7 +76,7 @@ from tahoe.spark.commands.merge.match import (
     together,
 )
 from tahoe.spark.commands.merge.statement import MergeRequest, PreparedMerge, Sides, Step, Term, prepared
-from tahoe.spark.commands.row_changes import FILE, ROW, RowMatches, changes_of
+from tahoe.spark.commands.row_changes import FILE, ROW, RowMatches, bitmaps_of, matches_of
 from tahoe.spark.commands.row_changes import of_kind as of_change
 from tahoe.spark.commands.row_command import CommandTarget, run_row_command
 from tahoe.spark.connect.assigned import fitted, parse_assignments
@@ -138,17 +141,19 @@ def _matched(transaction: Transaction, target: CommandTarget, request: MergeRequ
     rows = version.named(version.with_positions(files, ids=True, columns=_columns_to_match(version, merge, steps)))
     sides = _Sides(*_with_hints(rows, source, keys.source_rows), on)
     pairs = sides.pairs(steps, snapshot.config, merge.config).localCheckpoint()
-    with_clause = pairs.where(sf.col(CLAUSE).isNotNull())
-    changed = changes_of(snapshot, files, with_clause)
-    both = pairs.where(sf.col(SOURCE_ROW).isNotNull())
-    matched = changes_of(snapshot, files, both)
+    bitmaps = bitmaps_of(pairs, clause=sf.col(CLAUSE), is_pair=sf.col(SOURCE_ROW).isNotNull())
+    with_clause = bitmaps.filter(pc.is_valid(bitmaps["clause"]))
+    changed = matches_of(snapshot, files, with_clause)
+    matched = matches_of(snapshot, files, bitmaps.filter(bitmaps["is_pair"]))
     if matched.ambiguous and not may_match_often(request.clauses):
         raise ambiguous(snapshot.store.url)
     for change in () if of_kind(request.clauses, Kind.NOT_MATCHED_BY_SOURCE) else matched.changes:
         # The new rows depend on the matched rows, changed or not.
         transaction.read_rows(change.add.key, change.dead)
-    single = with_clause.dropDuplicates([FILE, ROW]) if changed.ambiguous else with_clause
-    counts = {int(row[0]): int(row[1]) for row in single.groupBy(CLAUSE).count().collect()}
+    single, counts = pairs.where(sf.col(CLAUSE).isNotNull()), _rows_by_clause(with_clause)
+    if changed.ambiguous:
+        single = single.dropDuplicates([FILE, ROW])
+        counts = _counted(single)
     times = (started, materialized, transaction.clock.now_ms())
     return _MatchedMerge(
         RemoteRows(transaction, merge.config, version=version),
@@ -157,13 +162,23 @@ def _matched(transaction: Transaction, target: CommandTarget, request: MergeRequ
         steps,
         source,
         single,
-        both,
+        pairs.where(sf.col(SOURCE_ROW).isNotNull()),
         changed,
         counts,
         keys.source_rows,
         len(files),
         times,
     )
+
+
+def _rows_by_clause(bitmaps: pa.Table) -> dict[int, int]:
+    counts = bitmaps.group_by("clause").aggregate([("rows", "sum")])
+    return dict(zip(counts["clause"].to_pylist(), counts["rows_sum"].to_pylist(), strict=True))
+
+
+def _counted(rows: DataFrame) -> dict[int, int]:
+    """Return the number of rows by clause."""
+    return {int(row[0]): int(row[1]) for row in rows.groupBy(CLAUSE).count().collect()}
 
 
 def _columns_to_match(version: RemoteVersion, merge: PreparedMerge, steps: Sequence[Step]) -> tuple[str, ...] | None:
@@ -395,8 +410,7 @@ class _MatchedMerge:
     def counts(self) -> list[ClauseCount]:
         """Return the counts in the order of the statement's clauses. Takes one more query if rows may be inserted."""
         new = self._new()
-        inserted = {} if new is None else {int(row[0]): int(row[1]) for row in new.groupBy(CLAUSE).count().collect()}
-        return self._counts(inserted)
+        return self._counts({} if new is None else _counted(new))
 
     def stage(self) -> Staged:
         """Write and stage files."""
@@ -404,11 +418,7 @@ class _MatchedMerge:
         changes = self.changed.changes
         removed = [change.add for change in changes if change.is_whole or not marked]
         remove_files(transaction, removed)
-        new = self._new()
-        new = None if new is None else new.localCheckpoint()
-        inserted = {} if new is None else {int(row[0]): int(row[1]) for row in new.groupBy(CLAUSE).count().collect()}
-        updates = self._write_updates()
-        inserts = self._write_inserts(new, inserted)
+        updates, inserts, inserted = self._write()
         stay = [] if marked else without_dead_files(changes)
         copied = self.rows.copy(stay)
         feed = self._write_feed(updates, inserts) if changes and config.properties.enable_change_data_feed else []
@@ -440,13 +450,47 @@ class _MatchedMerge:
         )
         return chosen.select(CLAUSE, *outcomes(steps, self.rows.config.schema, lambda _: None))
 
+    def _write(self) -> tuple[list[AddFile], list[AddFile], dict[int, int]]:
+        """Write the updated and the new rows; return their files, and the number of new rows by clause.
+
+        Each query of a client costs some tenths of a second, so one writes all rows where the table fills in no column, and the files of a
+        single clause tell how many rows it inserts.
+        """
+        new, inserting = self._new(), [step for step in self.steps if step.action == Action.INSERT]
+        if new is None:
+            return self._write_updates(), [], {}
+        if len(inserting) > 1:
+            new = new.localCheckpoint()
+            inserted = _counted(new)
+            return self._write_updates(), self._write_inserts(new, inserted), inserted
+        number = inserting[0].number
+        if self._has_gaps or self.rows.config.properties.enable_change_data_feed:
+            updates, inserts = self._write_updates(), self._write_inserts(new, {number: self.source_rows})
+            return updates, inserts, {number: self._live(inserts)}
+        updating = [step for step in self.steps if step.action == Action.UPDATE]
+        count = sum(self.by_clause.get(step.number, 0) for step in updating)
+        rows = [self._updated(updating)] if count else []
+        added = self.rows.write(self._laid_out(together([*rows, new.drop(CLAUSE)]), count + self.source_rows))
+        return added, [], {number: self._live(added) - count}
+
+    @property
+    def _has_gaps(self) -> bool:
+        """Whether a clause leaves columns to the table."""
+        groups = (*self._by_gaps(Action.UPDATE, "delta.generationExpression"), *self._by_gaps(Action.INSERT, None))
+        return any(groups)
+
+    def _live(self, adds: Sequence[AddFile]) -> int:
+        return sum(live_rows(self.rows.version.snapshot, add) for add in adds)
+
+    def _updated(self, steps: Sequence[Step]) -> DataFrame:
+        return self.pairs.where(is_of(steps)).drop(FILE, ROW, SOURCE_ROW, CLAUSE, BEFORE)
+
     def _write_updates(self) -> list[AddFile]:
         added = []
         for names, steps in self._by_gaps(Action.UPDATE, "delta.generationExpression").items():
             rows = sum(self.by_clause.get(step.number, 0) for step in steps)
             if rows:
-                changed = self.pairs.where(is_of(steps)).drop(FILE, ROW, SOURCE_ROW, CLAUSE, BEFORE, *names)
-                added += self.rows.write(self._laid_out(changed, rows))
+                added += self.rows.write(self._laid_out(self._updated(steps).drop(*names), rows))
         return added
 
     def _write_inserts(self, new: DataFrame | None, counts: dict[int, int]) -> list[AddFile]:

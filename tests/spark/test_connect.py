@@ -313,6 +313,35 @@ def test_a_filter_skips_files_of_its_own_scan_alone(connect: Any, tmp_path: Path
         assert [row.id for row in connect.sql(f"SELECT id FROM delta.`{path}` WHERE id > 10").collect()] == [11]
 
 
+def test_queries_read_the_columns_that_they_name(connect: Any, tmp_path: Path) -> None:
+    path = made(str(tmp_path / "t"))
+    table = f"delta.`{path}`"
+    with remote():
+        frame = connect.read.format("delta").load(path)
+        assert frame.select("id").where("s IS NULL").collect() == [(7,)]
+        assert frame.where("p = 1").agg(sf.sum("id")).first()[0] == 1 + 4 + 7 + 10
+        assert frame.select("n.b").distinct().collect() == [("x",)]
+        assert frame.select(sf.lit(1)).count() == 12
+        assert frame.where("id < 3").select("*").columns == frame.columns
+        assert frame.where("id = 2").drop("n").collect() == [(2, 2, "text 2")]
+        other = frame.withColumnRenamed("id", "other").select("other", "p")
+        assert frame.join(other, frame["id"] == sf.col("other")).select(frame["id"], "other").count() == 12
+        assert frame.union(frame).select("p").distinct().count() == 3
+        assert frame.toDF("a", "b", "c", "d").select("c").where("a = 3").collect() == [("text 3",)]
+        assert frame.groupBy("p").pivot("id", [1, 2]).count().count() == 3
+        assert frame.groupBy().sum().columns == ["sum(id)", "sum(p)"]
+        assert connect.sql(f"SELECT count(*), max(s) FROM {table} WHERE id * 2 > 6").collect() == [(8, "text 9")]
+        assert connect.sql(f"SELECT c FROM {table} AS x(a, b, c, d) WHERE a = 1").collect() == [("text 1",)]
+        assert len(connect.sql(f"SELECT * FROM {table} NATURAL JOIN {table} AS other").columns) == 4
+        assert connect.sql(f"SELECT t.n.a FROM {table} AS t WHERE `ID` = 5").collect() == [(5,)]
+        assert connect.sql(f"SELECT (SELECT max(id) FROM {table}) + p FROM {table} WHERE id = 1").collect() == [(12,)]
+        plan = frame.select("id").where("p = 1")
+        assert plan.collect() == [(1,), (4,), (7,), (10,)] and frame.count() == 12 and len(frame.first()) == 4
+        named = connect.read.format("delta").option("queryNames", "id").load(path)
+        with pytest.raises(Exception, match="queryNames"):
+            named.count()
+
+
 SECRET = "CANARYsecret0123456789"
 
 
@@ -428,8 +457,9 @@ def test_streams_and_batches_of_foreach_batch_on_a_server_without_tahoe(connect:
 
 def test_the_guide_runs(connect: Any, tmp_path: Path) -> None:
     page = (ROOT / "docs/guide/connect.md").read_text(encoding="utf-8")
-    opened, used = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    opened, used, through_server = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     assert 'tahoe.enable(SparkSession.builder.remote("' in opened, "as `connected` does, with the address of its own server"
+    assert through_server.endswith('.getOrCreate(), storage="server")\n'), "as in `tests/spark/test_server_store.py`"
     with remote():
         df = connect.createDataFrame([(1, "2026-01-01", "click"), (2, "2026-01-02", "view")], "id long, day string, kind string")
         updates = connect.createDataFrame(

@@ -1,19 +1,23 @@
-"""Which reads of Delta tables in a request to a Spark Connect server push filters to the data source, so that files are skipped.
+"""Which reads of Delta tables in a request to a Spark Connect server push filters to the data source, so that files are skipped, and the
+names of the columns that they need.
 
 Spark keeps the files of a pushed filter in the relation of the plan, and uses them for every other scan of the same relation: of a temporary
 view, of a DataFrame whose schema was requested before, of a common table expression. Such a scan would miss rows. So filters are pushed only
 in a request that executes a plan, for a relation with a single scan, and the option has another value for each read: then the server shares
-the relation with no other plan.
+the relation with no other plan. The same holds for the columns of a read (`tahoe.spark.connect.query_columns`).
 """
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from tahoe.spark.connect.query_columns import CHOOSING, TRANSPARENT, names_in
 from tahoe.sql.dialect import tokenize
 
 _NUMBERS = count()
@@ -30,8 +34,7 @@ def enable(client: Any) -> None:
 def execute(original: Callable[..., Any], client: Any, request: Any, *positional: Any, **named: Any) -> Any:
     """Run ``SparkConnectClient._execute_and_fetch_as_iterator`` with the option in the request's plan."""
     if client in _PERSISTED:
-        for source in sources_that_push(request.plan, _PERSISTED[client]):
-            source.options["pushFilters"] = f"true:{next(_NUMBERS)}"
+        _set_options(request.plan, list(delta_reads(request.plan, _PERSISTED[client])))
     return original(client, request, *positional, **named)
 
 
@@ -44,8 +47,23 @@ def analyze(original: Callable[..., Any], client: Any, method: str, **arguments:
     return original(client, method, **arguments)
 
 
-def sources_that_push(plan: Any, persisted: Collection[int] = ()) -> Iterator[Any]:
-    """Yield the data sources of Delta tables in a plan (``spark.connect.Plan``) that are below a filter and scanned once.
+@dataclass(frozen=True, slots=True)
+class DeltaRead:
+    """A read of a Delta table that a plan scans once.
+
+    Args:
+        source: the ``spark.connect.Read.DataSource``.
+        pushes: whether a filter or a join is above it.
+        by_name: whether the plan reads its columns by their names alone.
+    """
+
+    source: Any
+    pushes: bool
+    by_name: bool
+
+
+def delta_reads(plan: Any, persisted: Collection[int] = ()) -> Iterator[DeltaRead]:
+    """Yield the reads of Delta tables in a plan (``spark.connect.Plan``) whose relations are scanned once.
 
     Other commands than a query and a write, such as the creation of a view, keep the relation for later scans.
 
@@ -54,25 +72,59 @@ def sources_that_push(plan: Any, persisted: Collection[int] = ()) -> Iterator[An
     """
     kind = plan.WhichOneof("op_type")
     if kind == "root":
-        yield from _sources(plan.root, persisted, below_filter=False)
+        yield from _reads(plan.root, persisted, _Above())
     elif kind == "command" and plan.command.WhichOneof("command_type") == "write_operation":
-        yield from _sources(plan.command.write_operation.input, persisted, below_filter=False)
+        yield from _reads(plan.command.write_operation.input, persisted, _Above())
 
 
-def _sources(relation: Any, persisted: Collection[int], *, below_filter: bool) -> Iterator[Any]:
+@dataclass(frozen=True, slots=True)
+class _Above:
+    """The nodes above a relation.
+
+    Args:
+        filters: whether one of them filters.
+        by_name: whether one of them chooses columns, and those below it read columns by their names.
+    """
+
+    filters: bool = False
+    by_name: bool = False
+
+    def with_node(self, kind: str, node: Any) -> _Above:
+        by_name = kind in CHOOSING or (self.by_name and (kind in TRANSPARENT or _is_by_columns(kind, node)))
+        return replace(self, filters=self.filters or kind in _FILTERING, by_name=by_name)
+
+
+def _is_by_columns(kind: str, node: Any) -> bool:
+    return kind == "deduplicate" and not node.all_columns_as_keys
+
+
+def _reads(relation: Any, persisted: Collection[int], above: _Above) -> Iterator[DeltaRead]:
     kind = relation.WhichOneof("rel_type")
     if kind is None or relation.common.plan_id in persisted:
         return
     if kind == "read":
         source = relation.read.data_source
-        if below_filter and source.format.lower() == "delta" and not relation.read.is_streaming:
-            yield source
+        if source.format.lower() == "delta" and not relation.read.is_streaming:
+            # A schema of the user has all columns of the table.
+            yield DeltaRead(source, above.filters, above.by_name and not source.schema)
     elif kind == "with_relations":
         for reference in _references_to_one_place(relation.with_relations):
-            yield from _sources(reference, persisted, below_filter=True)
+            yield from _reads(reference, persisted, _Above(filters=True, by_name=True))
     else:
-        for each in _inputs(getattr(relation, kind)):
-            yield from _sources(each, persisted, below_filter=below_filter or kind in _FILTERING)
+        node = getattr(relation, kind)
+        for each in _inputs(node):
+            yield from _reads(each, persisted, above.with_node(kind, node))
+
+
+def _set_options(plan: Any, reads: list[DeltaRead]) -> None:
+    """Tell the data sources to take filters, and the names in the plan."""
+    names = names_in(plan) if any(read.by_name for read in reads) else None
+    for read in reads:
+        number = next(_NUMBERS)
+        if read.pushes:
+            read.source.options["pushFilters"] = f"true:{number}"
+        if read.by_name and names is not None and "queryNames" not in read.source.options:
+            read.source.options["queryNames"] = f"{number}:{json.dumps(sorted(names))}"
 
 
 def _references_to_one_place(query: Any) -> Iterator[Any]:

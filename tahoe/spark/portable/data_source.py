@@ -2,12 +2,14 @@
 
     format("delta") ─► Table on the driver's side ─► tasks, a few files each ─► Arrow batches in Python workers
 
-It needs no JVM access and no user code, but every row passes a socket, Spark prunes no columns; Spark 4.1 and later push filters. The
+It needs no JVM access and no user code, but every row passes a socket, and Spark prunes no columns: a client of Spark Connect sends the names
+in its query instead (`tahoe.spark.connect.query_columns`). Spark 4.1 and later push filters. The
 snapshot is chosen once, when Spark requests the schema; the same version is planned and read later, in other processes.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -36,7 +38,7 @@ from tahoe.ops.rows.insert import already_written, prepare_schema, stage_adds
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.features import ENFORCED, Use, check_columns
 from tahoe.schema.collations import compares_by_bytes
-from tahoe.schema.types import DataType, DecimalType, PrimitiveType, StructType
+from tahoe.schema.types import DataType, DecimalType, PrimitiveType, StructField, StructType
 from tahoe.snapshot.arrow_reader import ReadTask
 from tahoe.snapshot.changes import Bounds, ChangedFile, Feed, feed, feed_schema
 from tahoe.snapshot.data_reader import DataFiles
@@ -96,7 +98,7 @@ class DeltaDataSource(Sent, DataSource):
             check_columns(snapshot.schema, Use.CONNECT)
             return to_spark_schema(with_shown_metadata(feed_schema(snapshot.schema)))
         changes = self._changes()
-        columns = self._snapshot().schema if changes is None else changes.schema
+        columns = self._columns(self._snapshot()) if changes is None else changes.schema
         return to_spark_schema(with_shown_metadata(columns))
 
     def reader(self, schema: SparkStruct) -> DataSourceReader:
@@ -106,8 +108,9 @@ class DeltaDataSource(Sent, DataSource):
             _check_schema(schema, changes.schema, changes.store)
             return _ChangeReader(changes)
         snapshot = self._snapshot()
-        _check_schema(schema, snapshot.schema, snapshot.store)
-        return _FilteringReader(snapshot) if _pushes_filters(self._options) else _Reader(snapshot)
+        columns = self._columns(snapshot)
+        _check_schema(schema, columns, snapshot.store)
+        return (_FilteringReader if _pushes_filters(self._options) else _Reader)(snapshot, columns)
 
     def writer(self, schema: SparkStruct, overwrite: bool) -> DataSourceArrowWriter:
         """Return the writer for rows with these columns; every request that can be rejected is rejected here, before a task runs."""
@@ -137,6 +140,14 @@ class DeltaDataSource(Sent, DataSource):
         return stream_writer(
             stream_table_of(option_of(self._options, "path", ""), self._options), schema, self._options, overwrite
         )
+
+    def _columns(self, snapshot: Snapshot) -> StructType:
+        """Return the table's columns; only those that the query may read, if it has their names."""
+        names = _names_of_query(self._options)
+        if names is None:
+            return snapshot.schema
+        columns = [column for column in snapshot.schema if column.name.lower() in names]
+        return StructType(tuple(columns or [min(snapshot.schema, key=_width)]))
 
     def _changes(self) -> Feed | None:
         """Return the change data feed if it is requested; the range is chosen once, like the snapshot."""
@@ -190,10 +201,10 @@ class _PlannedReader(Sent, DataSourceReader):
 class _Reader(_PlannedReader):
     """Reads one snapshot; sent to the workers without the snapshot's files."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, columns: StructType) -> None:
         self._planned: Snapshot | None = snapshot
         self._version = snapshot.version
-        self._schema = snapshot.schema
+        self._schema = columns
         self._files = DataFiles(snapshot.store, snapshot.config)
         self._predicate: Predicate | None = None
 
@@ -226,6 +237,33 @@ def _pushes_filters(options: Mapping[str, str]) -> bool:
             option="pushFilters",
         )
     return value.startswith("true:")
+
+
+def _names_of_query(options: Mapping[str, str]) -> frozenset[str] | None:
+    """Return the names in the query, in lower case; None if all columns are read. Only Tahoe's client of Spark Connect sends them, with a
+    number.
+
+    Raises `Unsupported` for other values: Spark would use the columns for every other query of the same DataFrame.
+    """
+    value = option_of(options, "queryNames", "")
+    if not value:
+        return None
+    number, _, names = value.partition(":")
+    if not number.isdigit() or not names.startswith("["):
+        raise Unsupported(
+            "The option 'queryNames' is not for programs: leave it out, and select columns.",
+            code="TAHOE_OPTION_NOT_SUPPORTED",
+            option="queryNames",
+        )
+    return frozenset(json.loads(names))
+
+
+def _width(column: StructField) -> int:
+    """Return the approximate size of a column's values, for the choice of a column that only counts rows."""
+    return _BYTES.get(str(column.data_type), 100)
+
+
+_BYTES = {"boolean": 1, "byte": 1, "short": 2, "integer": 4, "date": 4, "float": 4, "long": 8, "double": 8, "timestamp": 8}
 
 
 class _FilteringReader(_Reader):

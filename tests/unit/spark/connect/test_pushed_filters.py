@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql.connect import proto
 
-from tahoe.spark.connect.pushed_filters import sources_that_push
+from tahoe.spark.connect.pushed_filters import delta_reads
 
 
 def read(path: str = "/t", format: str = "delta") -> proto.Relation:
@@ -41,7 +41,7 @@ def query(text: str, *names: str) -> proto.Relation:
 def pushing(relation: proto.Relation, *persisted: int) -> list[str]:
     plan = proto.Plan()
     plan.root.CopyFrom(relation)
-    return [source.paths[0] for source in sources_that_push(plan, persisted)]
+    return [each.source.paths[0] for each in delta_reads(plan, persisted) if each.pushes]
 
 
 def test_reads_below_a_filter_or_a_join_push() -> None:
@@ -81,7 +81,7 @@ def test_a_persisted_plan_stays_as_the_server_knows_it() -> None:
 def test_writes_push_and_views_do_not() -> None:
     plan = proto.Plan()
     plan.command.write_operation.input.CopyFrom(filtered(read()))
-    assert len(list(sources_that_push(plan))) == 1
+    assert [each.pushes for each in delta_reads(plan)] == [True]
     plan = proto.Plan()
     plan.command.create_dataframe_view.input.CopyFrom(filtered(read()))
-    assert list(sources_that_push(plan)) == []
+    assert list(delta_reads(plan)) == []

@@ -29,7 +29,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from benchmarks._spark import beside_delta_spark, by_turns, session
-from tests.tpc import generate, tables, tpch_queries
+from tests.tpc import generate, queries, tables
 
 
 def main() -> None:
@@ -80,7 +80,7 @@ def measure(ways: Mapping[str, SparkSession], folder: Path, scale: float, rounds
             format = "parquet" if way == "parquet" else "delta"
             spark.sql(f"CREATE TABLE {way}.{name} USING {format} AS SELECT * FROM parquet.`{path}`")
     figures: dict[str, dict[str, float]] = {}
-    for number, text in tpch_queries(database).items():
+    for number, text in queries(database, "tpch").items():
         query = text.rstrip(";\n ")
         answers = [answer(spark, way, query) for way, spark in ways.items()]
         if any(other != answers[0] for other in answers):

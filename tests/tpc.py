@@ -1,4 +1,4 @@
-"""The tables of TPC-H and TPC-DS and the queries of TPC-H, as DuckDB's own generators make them: nothing of theirs is kept here."""
+"""The tables of TPC-H and TPC-DS and their queries, as DuckDB's own generators make them: nothing of theirs is kept here."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import duckdb
 
 from tests.duckdb_with import duckdb_with
 
-__all__ = ["REFRESHED", "generate", "tables", "tpch_queries"]
+__all__ = ["REFRESHED", "generate", "queries", "tables"]
 
 REFRESHED = ("item", "store_sales", "store_returns")
 """Some of the tables of TPC-DS that its data maintenance changes."""
@@ -34,6 +34,8 @@ def tables(database: duckdb.DuckDBPyConnection, folder: Path) -> dict[str, str]:
     return actual
 
 
-def tpch_queries(database: duckdb.DuckDBPyConnection) -> dict[int, str]:
-    """The 22 queries, by number."""
-    return dict(database.execute("SELECT query_nr, query FROM tpch_queries() ORDER BY 1").fetchall()[:22])
+def queries(database: duckdb.DuckDBPyConnection, name: str) -> dict[int, str]:
+    """The queries of ``tpch`` or ``tpcds``, by number."""
+    return dict(
+        database.execute(f"SELECT query_nr, query FROM {name}_queries() ORDER BY 1").fetchall()[: 22 if name == "tpch" else 99]
+    )

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from tests.tpc import generate, tables, tpch_queries
+from tests.tpc import generate, queries, tables
 
 SCALE = 0.01
 SAMPLE, THEIR_TABLES = (1, 3, 13), ("customer", "lineitem", "orders")
@@ -24,7 +24,7 @@ def loaded(request, spark, tmp_path):
             continue
         spark.sql(f"CREATE VIEW tpch_parquet.{name} AS SELECT * FROM parquet.`{path}`")
         spark.sql(f"CREATE TABLE tpch.{name} USING delta AS SELECT * FROM parquet.`{path}`")
-    yield {number: text for number, text in tpch_queries(database).items() if number in request.param}
+    yield {number: text for number, text in queries(database, "tpch").items() if number in request.param}
     spark.sql("USE default")
     for name in ("tpch", "tpch_parquet"):
         spark.sql(f"DROP DATABASE {name} CASCADE")

@@ -37,6 +37,8 @@ _VERSIONS = {"FOR", "VERSION", "TIMESTAMP", "SYSTEM_VERSION", "SYSTEM_TIME", "TA
 _SETS = {"UNION", "EXCEPT", "INTERSECT", "MINUS", "SELECT", "INSERT", "MAP", "REDUCE", "SET", "WHEN", "THEN", "ELSE", "END"}
 _NO_ALIAS = _JOINS | _CLAUSES | _VERSIONS | _SETS
 """The words after a table name that are no alias."""
+_ENDS_OF_FROM = (_CLAUSES | _SETS) - {"PIVOT", "UNPIVOT", "MAP", "REDUCE"}
+"""The words after which a comma does not continue a FROM."""
 _PREFIX = "tahoe_reference_"
 
 
@@ -61,18 +63,37 @@ def references(text: str) -> Iterator[Reference]:
     """Yield the names of tables in FROM and JOIN, and after TABLE, in their order; names of common table expressions are left out."""
     cursor = Cursor(text, tokenize(text))
     named_here = set(_common_table_expressions(cursor.tokens))
+    # For each open parenthesis, whether a comma continues a FROM.
+    lists, is_relation = [False], False
     while not cursor.at_end:
-        previous, token = cursor.peek(-1) if cursor.place else None, cursor.next()
-        is_distinct = previous is not None and previous.is_word("DISTINCT")
-        if not (token.is_word("FROM", "JOIN") and not is_distinct) and not (token.is_word("TABLE") and cursor.place == 1):
+        token = cursor.next()
+        if token.is_symbol("("):
+            lists.append(is_relation)
+        elif token.is_symbol(")"):
+            lists = lists[:-1] or [False]
+            is_relation = False
             continue
-        while True:
+        elif _begins_relation(cursor, token, lists[-1]):
+            lists[-1] = is_relation = True
             cursor.take("STREAM")
+        else:
+            is_relation = False
+            if token.is_word(*_ENDS_OF_FROM) or (token.is_word("LATERAL") and cursor.peek().is_word("VIEW")):
+                lists[-1] = False
+        if is_relation and not cursor.at_end and not cursor.peek().is_symbol("("):
+            is_relation = False
             reference = _reference(cursor)
             if reference is not None and not (len(reference.name.parts) == 1 and reference.name.parts[0].lower() in named_here):
                 yield reference
-            if reference is None or not _continues(cursor):
-                break
+
+
+def _begins_relation(cursor: Cursor, token: Token, in_list: bool) -> bool:
+    """Whether a relation follows the token before the cursor."""
+    previous = cursor.peek(-2) if cursor.place > 1 else None
+    is_distinct = previous is not None and previous.is_word("DISTINCT")  # IS DISTINCT FROM
+    if token.is_word("FROM", "JOIN"):
+        return not is_distinct
+    return (token.is_symbol(",") and in_list) or (token.is_word("TABLE") and cursor.place == 1)
 
 
 def _reference(cursor: Cursor) -> Reference | None:
@@ -101,17 +122,6 @@ def _version(cursor: Cursor, stop: int) -> tuple[dict[str, str], int]:
                 return {option: value}, cursor.tokens[cursor.place - 1].stop
     cursor.place = place
     return {}, stop
-
-
-def _continues(cursor: Cursor) -> bool:
-    """Consume the alias and the comma before the next table of FROM; return whether there is one."""
-    place = cursor.place
-    if cursor.take("AS") or (cursor.peek().name is not None and cursor.peek().text.upper() not in _NO_ALIAS):
-        cursor.place += 1
-    if cursor.take_symbol(","):
-        return True
-    cursor.place = place
-    return False
 
 
 def _common_table_expressions(tokens: Sequence[Token]) -> Iterator[str]:

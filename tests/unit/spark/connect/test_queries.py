@@ -36,3 +36,23 @@ def test_a_reference_has_its_place_in_the_text_with_its_version() -> None:
     text = "SELECT * FROM delta.`/t` VERSION AS OF 1 AS x"
     (actual,) = references(text)
     assert text[actual.start : actual.stop] == "delta.`/t` VERSION AS OF 1"
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("SELECT * FROM (SELECT a FROM t, u x WHERE a IN (1, 2)) dn, v WHERE a = f(b, c)", "t u v"),
+        ("SELECT * FROM (t CROSS JOIN u), ((v JOIN w)) LEFT JOIN x ON f(y, z) = 1, q", "t u v w x q"),
+        ("SELECT * FROM t LATERAL VIEW explode(x) e AS p, q", "t"),
+        ("SELECT 1 FROM t UNION SELECT b, c FROM u, v ORDER BY f, g", "t u v"),
+        ("SELECT * FROM t VERSION AS OF 3 AS x, u TIMESTAMP AS OF '2026-01-01' y", "t u"),
+        ("SELECT * FROM t, LATERAL (SELECT * FROM u), v", "t u v"),
+        ("SELECT * FROM range(10), t", "t"),
+        ("SELECT (SELECT max(x) FROM t), y FROM u", "t u"),
+        ("SELECT * FROM VALUES (1, 2) AS v(a, b), t", "t"),
+        ("SELECT x IS DISTINCT FROM y, z FROM t", "t"),
+        ("SELECT sum(a) OVER (PARTITION BY b, c ORDER BY d, e), f FROM t GROUP BY g, h", "t"),
+    ],
+)
+def test_a_comma_continues_a_from_and_nothing_else(text: str, names: str) -> None:
+    assert [str(actual.name) for actual in references(text)] == names.split()

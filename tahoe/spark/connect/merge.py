@@ -138,8 +138,9 @@ def _matched(transaction: Transaction, target: CommandTarget, request: MergeRequ
     keys = candidates(snapshot, version.qualifier, MergeSource(source, merge.columns, _alias_of(request.source)), request.on)
     materialized = transaction.clock.now_ms()
     files = files_to_match(transaction, snapshot, request.clauses, keys.predicate)
-    rows = version.named(version.with_positions(files, ids=True, columns=_columns_to_match(version, merge, steps)))
-    sides = _Sides(*_with_hints(rows, source, keys.source_rows), on)
+    columns = _columns_to_match(version, merge, steps)
+    rows = version.named(version.with_positions(files, ids=True, columns=columns))
+    sides = _Sides(*_with_hints(rows, source, keys.source_rows), on, columns)
     pairs = sides.pairs(steps, snapshot.config, merge.config).localCheckpoint()
     bitmaps = bitmaps_of(pairs, clause=sf.col(CLAUSE), is_pair=sf.col(SOURCE_ROW).isNotNull())
     with_clause = bitmaps.filter(pc.is_valid(bitmaps["clause"]))
@@ -310,11 +311,16 @@ class _naming:  # noqa: N801 - a context manager
 
 @dataclass(frozen=True)
 class _Sides:
-    """The rows of the target with their places, the stored source, and the condition after ON."""
+    """The rows of the target with their places, the stored source, and the condition after ON.
+
+    Args:
+        columns: the columns of the target that are read; None for all.
+    """
 
     target: DataFrame
     source: DataFrame
     on: Column
+    columns: tuple[str, ...] | None
 
     def pairs(self, steps: Sequence[Step], before: TableConfig, after: TableConfig) -> DataFrame:
         """Return the matched target rows, each with its source row, and the unmatched target rows that a clause changes.
@@ -326,7 +332,7 @@ class _Sides:
         matched = [step for step in steps if step.kind == Kind.MATCHED]
         alone = [step for step in steps if step.kind == Kind.NOT_MATCHED_BY_SOURCE]
         updates = any(step.action == Action.UPDATE for step in (*matched, *alone))
-        shape = _Outcome(self.target, before, after, updates)
+        shape = _Outcome(self.target, before, after, updates, self.columns)
         joined = self.target.join(self.source, self.on, "inner")
         pairs = shape.of(joined, matched, self.source[SOURCE_ROW])
         if not alone:
@@ -341,12 +347,14 @@ class _Outcome:
 
     Args:
         updates: whether a clause updates rows, so that the pairs have the table's columns.
+        columns: the columns of the target that are read; None for all. Every update assigns to the others.
     """
 
     target: DataFrame
     before: TableConfig
     after: TableConfig
     updates: bool
+    columns: tuple[str, ...] | None
 
     def of(self, rows: DataFrame, steps: Sequence[Step], source_row: Column) -> DataFrame:
         """Return the pairs, or the rows without a match, with the clause that applies and the resulting row."""
@@ -365,6 +373,8 @@ class _Outcome:
 
     def _old(self, name: str) -> Value | None:
         existing = self.before.schema.find(name)
+        if existing is not None and self.columns is not None and existing.name not in self.columns:
+            return None  # PySpark 4.0 asks the server about each column
         return None if existing is None else Value(self.target[quote_identifier(existing.name)], existing.data_type)
 
 

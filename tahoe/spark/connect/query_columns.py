@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-from tahoe.expr.parse.lexer import NAME, SYMBOL
+from tahoe.expr.parse.lexer import NAME, STRING, SYMBOL
 from tahoe.sql.dialect import Token, tokenize
 
 TRANSPARENT = frozenset(
@@ -65,6 +65,8 @@ def names_in(plan: Any) -> frozenset[str] | None:
             return None
         names.add(text.lower())
         names.update(token.name.lower() for token in tokens if token.name is not None)
+        # With ``spark.sql.ansi.doubleQuotedIdentifiers`` they are names.
+        names.update(token.text[1:-1].lower() for token in tokens if token.kind == STRING)
     return frozenset(names)
 
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+import pyspark
 import pytest
 
 from tests.interop.azurite import ACCOUNT, KEY, azurite
@@ -34,6 +35,11 @@ COMBINATIONS = [
     *((session, store) for session in ("local-cluster", "standalone") for store in ("local", "S3")),
     *((session, store) for session in ("Connect", "Connect, storage by server") for store in ("local", "S3", "Azure")),
 ]
+LEFT_BEFORE = {
+    "4.1": ("COMMENT ON TABLE",),  # Spark 4.0 does not parse the text 'it''s', and Tahoe's client does
+    "4.2": ("stream of small batches",),  # its limits need Spark 4.2
+}
+"""The operations that differ over Spark Connect before a version of PySpark."""
 NAMES = [operation.name for operation in OPERATIONS if os.environ.get("TAHOE_OPERATIONS", "") in operation.name]
 
 
@@ -138,7 +144,10 @@ def test_operations_have_the_outcome_of_a_classic_session_on_a_local_disk(sessio
     assert list(expected) == NAMES
     actual = outcomes(session, store, tmp_path)
     different = {name: (actual.get(name), outcome) for name, outcome in expected.items() if actual.get(name) != outcome}
-    left = {*(LEFT_ON_CONNECT if session.startswith("Connect") else ()), *(LEFT_ON_S3 if store.root.startswith("s3:") else ())}
+    left = {*LEFT_ON_S3} if store.root.startswith("s3:") else set()
+    if session.startswith("Connect"):
+        left |= {*LEFT_ON_CONNECT}
+        left |= {name for version, names in LEFT_BEFORE.items() if pyspark.__version__ < version for name in names}
     assert different.keys() == left & set(NAMES), "\n".join(
         f"{name}:\n  {here}\n  {there}" for name, (here, there) in different.items()
     )

@@ -28,17 +28,28 @@ VECTORS = "delta.enableDeletionVectors"
 
 
 @pytest.fixture(scope="module")
-def connect(tmp_path_factory: pytest.TempPathFactory, java_options: str, s3_options: dict[str, str]) -> Iterator[Any]:
-    """A session whose server has the credentials of an S3."""
-    from pyspark.sql.connect.session import SparkSession
-
+def server_url(tmp_path_factory: pytest.TempPathFactory, java_options: str, s3_options: dict[str, str]) -> Iterator[str]:
+    """A server that has the credentials of an S3."""
     variables = {name.upper(): value for name, value in s3_options.items()} | {"AWS_ALLOW_HTTP": "true"}
     with server(tmp_path_factory.mktemp("server"), java_options, variables=variables) as url:
-        with remote():
-            session = tahoe.enable(SparkSession.builder.remote(url).create(), storage="server")
-        yield session
-        with remote():
-            session.stop()
+        yield url
+
+
+@pytest.fixture(scope="module")
+def connect(server_url: str) -> Iterator[Any]:
+    """A session of the server."""
+    session = opened(server_url)
+    yield session
+    with remote():
+        session.stop()
+
+
+def opened(url: str) -> Any:
+    """Return a new session whose tables the server reaches."""
+    from pyspark.sql.connect.session import SparkSession
+
+    with remote():
+        return tahoe.enable(SparkSession.builder.remote(url).create(), storage="server")
 
 
 @pytest.fixture
@@ -73,10 +84,12 @@ def test_a_table_lives_where_only_the_server_reaches(connect: Any, s3_url: str, 
     assert tahoe.Table(s3_url, storage_options=s3_options).check(deep=True) == []
 
 
-def test_concurrent_clients_commit_every_append_once(connect: Any, s3_url: str, s3_options: dict[str, str]) -> None:
+def test_concurrent_clients_commit_every_append_once(
+    connect: Any, server_url: str, s3_url: str, s3_options: dict[str, str]
+) -> None:
     with remote():
         connect.range(0).write.format("delta").save(s3_url)
-        sessions = [tahoe.enable(connect.newSession(), storage="server") for _ in range(2)]
+        sessions = [opened(server_url) for _ in range(2)]
 
         def append(session: Any, first: int) -> None:
             for number in range(3):

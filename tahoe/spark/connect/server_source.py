@@ -10,8 +10,11 @@ from collections.abc import Mapping
 from secrets import token_hex
 from threading import Lock
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
+from pyspark.errors import AnalysisException
+
+from tahoe.base.exceptions import Unsupported
 from tahoe.base.secrets import is_secret_name
 from tahoe.spark.executors.shipped import source_for_server
 from tahoe.spark.portable.data_source import DeltaDataSource
@@ -19,15 +22,23 @@ from tahoe.spark.portable.data_source import DeltaDataSource
 _PLACEHOLDER = "tahoe-secret-"
 _PLACEHOLDERS: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
 """Session → secret → its placeholder. The sessions are those whose servers have the data source."""
+_WITH_TAHOE: WeakSet[Any] = WeakSet()
+"""The sessions whose servers use a data source of their own."""
 _LOCK = Lock()
 
 
 def serve(spark: Any) -> bool:
     """Send the data source to the session's server; return False if it has it already."""
     with _LOCK:
-        if spark in _PLACEHOLDERS:
+        if spark in _PLACEHOLDERS or spark in _WITH_TAHOE:
             return False
-        _register(spark, {})
+        try:
+            _register(spark, {})
+        except AnalysisException as error:
+            # Spark 4.0 registers no source in place of one that is installed: the server's Python has Tahoe.
+            if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+                raise
+            _WITH_TAHOE.add(spark)
         return True
 
 
@@ -36,8 +47,17 @@ def without_secrets(spark: Any, options: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
         spark: a session of Spark Connect. One without Tahoe keeps its options.
+
+    Raises `Unsupported` for a secret in a session whose server uses the source that is installed there.
     """
     with _LOCK:
+        if spark in _WITH_TAHOE and (secret := next(filter(is_secret_name, options), None)) is not None:
+            raise Unsupported(
+                f"The option '{secret}' would be shown in the server's plans: Tahoe is installed in the server's Python, and Spark 4.0 does "
+                "not let the client replace it. Uninstall it there, or set the credentials on the server.",
+                code="TAHOE_OPTION_NOT_SUPPORTED",
+                option=secret,
+            )
         known = _PLACEHOLDERS.get(spark)
         if known is None:
             return dict(options)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pyarrow as pa
 import pytest
 from pyspark.sql.connect import proto
 
+from tahoe.api.table import Table
+from tahoe.base.exceptions import Unsupported
 from tahoe.spark.connect.pushed_filters import delta_reads
 from tahoe.spark.connect.query_columns import names_in
+from tahoe.spark.portable.data_source import DeltaDataSource
 from tests.unit.spark.connect.test_pushed_filters import filtered, joined, query, read
 
 
@@ -130,3 +136,17 @@ def test_queries_that_name_their_columns(text: str) -> None:
 )
 def test_queries_that_may_mean_any_column(text: str) -> None:
     assert names_in(plan_of(query(text, "t"))) is None
+
+
+def test_the_source_has_the_columns_of_the_query(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    table = Table.create(path, {"id": "long", "Day": "date", "s": "string"})
+    table.append(pa.table({"id": [1, 2], "s": ["a", "b"]}))
+    source = DeltaDataSource({"path": path, "queryNames": '1:["day", "s", "t"]'})
+    assert source.schema().names == ["Day", "s"]
+    reader = source.reader(source.schema())
+    rows = [row for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()]
+    assert rows == [{"Day": None, "s": "a"}, {"Day": None, "s": "b"}]
+    assert DeltaDataSource({"path": path, "queryNames": "1:[]"}).schema().names == ["Day"]  # only to count rows
+    with pytest.raises(Unsupported, match="queryNames"):
+        DeltaDataSource({"path": path, "queryNames": "s"}).schema()

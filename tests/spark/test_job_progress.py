@@ -16,9 +16,9 @@ def test_the_tasks_of_a_job_are_reported_while_it_runs(spark):
         slow.write.format("noop").mode("overwrite").save()
     assert {step for step, _, _ in reported.reports} == {STEP}
     assert all(0 <= done <= total == 4 for _, done, total in reported.reports)
-    output = len(reported.reports)
+    count = len(reported.reports)
     slow.limit(0).collect()
-    assert len(reported.reports) == output, "nothing is told after the end"
+    assert len(reported.reports) == count, "nothing is reported after the end"
 
 
 def test_who_does_not_look_costs_no_thread(spark):

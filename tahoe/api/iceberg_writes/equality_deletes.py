@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tahoe.base.exceptions import InvalidRequest, Unsupported
+from tahoe.base.exceptions import Unsupported
 from tahoe.base.json_values import JsonMapping
 from tahoe.base.lazy import pc, pq
 from tahoe.expr.tree.predicate import And, Column, Comparison, Literal, Predicate
@@ -26,6 +26,7 @@ from tahoe.schema.cast import FIELD_ID
 from tahoe.schema.types import ArrayType, MapType, PrimitiveType, StructField, StructType
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.uniform.commits.client_manifests import ClientFile
+from tahoe.uniform.commits.delete_positions import wrong_delete_file
 from tahoe.uniform.commits.partition_tuples import partition_texts, python_values
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def deleted_values(data: bytes, file: ClientFile, config: TableConfig, document:
         )
     columns = [_column(number, file, config) for number in file.equality_ids]
     if not columns:
-        raise _wrong(file, "names no column to compare (equality_ids)")
+        raise wrong_delete_file(file, "names no column to compare (equality_ids)")
     try:
         rows = pq.read_table(pa.BufferReader(data))
         by_id = {int((field.metadata or {}).get(FIELD_ID, -1)): number for number, field in enumerate(rows.schema)}
@@ -74,9 +75,9 @@ def deleted_values(data: bytes, file: ClientFile, config: TableConfig, document:
         values = pa.table(dict(zip((column.name for column in columns), arrays, strict=True)))
         values = values.cast(to_arrow_schema(StructType(tuple(columns))))
     except (pa.ArrowException, KeyError, ValueError, TypeError, OSError) as error:
-        raise _wrong(file, f"cannot be read: {type(error).__name__} {error}") from error
+        raise wrong_delete_file(file, f"cannot be read: {type(error).__name__} {error}") from error
     if values.num_rows != file.rows:
-        raise _wrong(file, f"has {values.num_rows} rows, and {file.rows} by its manifest")
+        raise wrong_delete_file(file, f"has {values.num_rows} rows, and {file.rows} by its manifest")
     return DeletedValues(values, partition_texts(python_values(file, config, document), config))
 
 
@@ -187,7 +188,3 @@ def _column(number: int, file: ClientFile, config: TableConfig) -> StructField:
         code="TAHOE_ICEBERG_DELETES",
         file=file.path,
     )
-
-
-def _wrong(file: ClientFile, problem: str) -> InvalidRequest:
-    return InvalidRequest(f"The delete file {file.path} {problem}. Write it again.", code="TAHOE_ICEBERG_DELETES", file=file.path)

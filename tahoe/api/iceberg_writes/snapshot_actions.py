@@ -7,7 +7,7 @@ manifests ─► FileChanges ─┬─ added data files ───► registered,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -39,13 +39,13 @@ from tahoe.protocol.config import TableConfig
 from tahoe.snapshot.changes import with_change_type
 from tahoe.snapshot.data_reader import VectorReader
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.store.location import decode_path, encode_path, name_below
+from tahoe.store.location import decode_path, encode_path, name_below, named_url
 from tahoe.store.log_store import LogStore
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Operation, Transaction
 from tahoe.uniform.commits.client_manifests import EQUALITY_DELETES, POSITION_DELETES, ClientFile
 from tahoe.uniform.commits.commit_requests import AddedSnapshot
-from tahoe.uniform.commits.delete_positions import deleted_positions
+from tahoe.uniform.commits.delete_positions import deleted_positions, wrong_delete_file
 from tahoe.uniform.commits.file_changes import FileChanges, file_changes
 from tahoe.uniform.commits.json_fields import invalid
 
@@ -167,8 +167,7 @@ class SnapshotActions:
         missing = [location for location in changes.removed if location not in removed]
         if missing:
             raise conflict(f"The file {missing[0]}, which the snapshot removes, is not in the table.")
-        for location, equal in self._equal_rows(snapshot, config, changes, removed).items():
-            dead[location] = dead[location] | equal if location in dead else equal
+        dead = _united(chain(dead.items(), self._equal_rows(snapshot, changes, removed)))
         # A delete file may name files that are not in the table any more; that has no effect (format/spec.md, "Scan Planning").
         marked = live_files_at(snapshot, [location for location in dead if location not in removed])
         vectors = VectorReader(snapshot.store)
@@ -210,44 +209,31 @@ class SnapshotActions:
         return dead
 
     def _equal_rows(
-        self, snapshot: Snapshot, config: TableConfig, changes: FileChanges, removed: Mapping[str, AddFile]
-    ) -> dict[str, BitMap64]:
-        """Return the rows of the table that equality deletes delete, by the location of the data file."""
+        self, snapshot: Snapshot, changes: FileChanges, removed: Mapping[str, AddFile]
+    ) -> Iterator[tuple[str, BitMap64]]:
+        """Yield the rows of the table that equality deletes delete, each with the location of the data file."""
         files = [file for file in changes.deletes if file.content == EQUALITY_DELETES]
-        if not files:
-            return {}
-        if len(self.line) > 1:
+        if files and len(self.line) > 1:
             raise Unsupported(
                 f"The file {files[0].path} deletes rows by their values (equality deletes) in a request with {len(self.line)} snapshots, of "
                 "which it concerns the earlier ones. Commit the snapshots one by one.",
                 code="TAHOE_ICEBERG_DELETES",
                 file=files[0].path,
             )
-        deletes = [deleted_values(self._delete_file(file), file, config, self.document) for file in files]
+        deletes = [deleted_values(self._delete_file(file), file, snapshot.config, self.document) for file in files]
         url, left_out = snapshot.store.url, {add.path for add in removed.values()}
-        dead: dict[str, BitMap64] = {}
         for add, positions in equal_rows(snapshot, deletes, left_out):
-            location = f"{url}/{decode_path(add.path, url)}"
-            dead[location] = dead[location] | positions if location in dead else positions
-        return dead
+            yield named_url(url, decode_path(add.path, url)), positions
 
     def _delete_file(self, file: ClientFile) -> bytes:
         data = self._read(file.path)
         if len(data) != file.size:
-            raise InvalidRequest(
-                f"The delete file {file.path} has {len(data)} bytes, and {file.size} by its manifest. Write it again.",
-                code="TAHOE_ICEBERG_DELETES",
-                file=file.path,
-            )
+            raise wrong_delete_file(file, f"has {len(data)} bytes, and {file.size} by its manifest")
         return data
 
     def _positions(self, files: Sequence[ClientFile]) -> dict[str, BitMap64]:
-        positions: dict[str, BitMap64] = {}
-        for file in (each for each in files if each.content == POSITION_DELETES):
-            data = self._delete_file(file)
-            for location, dead in deleted_positions(data, file).items():
-                positions[location] = positions[location] | dead if location in positions else dead
-        return positions
+        by_position = (file for file in files if file.content == POSITION_DELETES)
+        return _united(pair for file in by_position for pair in deleted_positions(self._delete_file(file), file).items())
 
     def _check_rearranged(self, rows: _Rows) -> None:
         """Refuse a snapshot of the operation ``replace`` that changes the number of rows."""
@@ -258,6 +244,14 @@ class SnapshotActions:
                 f"A snapshot of the operation 'replace' must not change rows, and it replaces {before} rows by {after}, and deletes "
                 f"{sum(len(change.dead) for change in rows.changes)} others."
             )
+
+
+def _united(positions: Iterable[tuple[str, BitMap64]]) -> dict[str, BitMap64]:
+    """Return all positions of each file, by its location."""
+    united: dict[str, BitMap64] = {}
+    for location, some in positions:
+        united[location] = united[location] | some if location in united else some
+    return united
 
 
 def live_files_at(snapshot: Snapshot, locations: Sequence[str]) -> dict[str, AddFile]:

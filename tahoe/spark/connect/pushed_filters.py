@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -91,7 +91,7 @@ class _Above:
 
     def with_node(self, kind: str, node: Any) -> _Above:
         by_name = kind in CHOOSING or (self.by_name and (kind in TRANSPARENT or _is_by_columns(kind, node)))
-        return replace(self, filters=self.filters or kind in _FILTERING, by_name=by_name)
+        return _Above(self.filters or kind in _FILTERING, by_name)
 
 
 def _is_by_columns(kind: str, node: Any) -> bool:

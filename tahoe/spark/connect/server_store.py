@@ -97,39 +97,39 @@ class ServerLogStore:
 
     def list_from(self, folder: str, start: str = "") -> list[Entry]:
         """See `LogStore.list_from`."""
-        return cast(list[Entry], self._ask("list", folder, methodcaller("list_from", folder, start)))
+        return cast(list[Entry], self._call("list", "list_from", folder, start))
 
     def names_from(self, folder: str, start: str = "") -> list[str]:
         """See `LogStore.names_from`."""
-        return cast(list[str], self._ask("list", folder, methodcaller("names_from", folder, start)))
+        return cast(list[str], self._call("list", "names_from", folder, start))
 
     def walk(self, folder: str = "") -> Iterator[Entry]:
         """See `LogStore.walk`: one request."""
-        yield from cast(list[Entry], self._ask("list", folder, methodcaller("walk", folder)))
+        yield from cast(list[Entry], self._call("list", "walk", folder))
 
     def folders(self, folder: str = "") -> list[str]:
         """See `FolderStore.folders`."""
-        return cast(list[str], self._ask("list", folder, methodcaller("folders", folder)))
+        return cast(list[str], self._call("list", "folders", folder))
 
     def has_folder(self, folder: str) -> bool:
         """See `FolderStore.has_folder`."""
-        return bool(self._ask("list", folder, methodcaller("has_folder", folder)))
+        return bool(self._call("list", "has_folder", folder))
 
     def get(self, name: str) -> bytes:
         """See `LogStore.get`."""
-        return cast(bytes, self._ask("read", name, methodcaller("get", name)))
+        return cast(bytes, self._call("read", "get", name))
 
     def get_many(self, names: list[str]) -> list[bytes]:
         """See `LogStore.get_many`: one request."""
-        return cast(list[bytes], self._ask("read", names[0], methodcaller("get_many", names))) if names else []
+        return cast(list[bytes], self._call("read", "get_many", names)) if names else []
 
     def head(self, name: str) -> Entry | None:
         """See `LogStore.head`."""
-        return cast(Entry | None, self._ask("look at", name, methodcaller("head", name)))
+        return cast(Entry | None, self._call("look at", "head", name))
 
     def open_input(self, name: str) -> pa.NativeFile:
         """See `LogStore.open_input`: one request for a small object; further ones for ranges of a large object."""
-        size, tail = self.run(opened, name)
+        size, tail = cast(tuple[int, bytes], self._ask("read", name, Call(opened, (name,))))
         if len(tail) == size:
             return pa.BufferReader(tail)
         return pa.PythonFile(RangedFile(size, tail, lambda start, stop: self.run(bytes_between, name, start, stop)), mode="r")
@@ -138,7 +138,7 @@ class ServerLogStore:
 
     def put(self, name: str, data: bytes) -> None:
         """See `LogStore.put`."""
-        self._ask("write", name, methodcaller("put", name, data))
+        self._call("write", "put", name, data)
 
     @contextmanager
     def open_output(self, name: str) -> Iterator[BinaryIO]:
@@ -150,7 +150,7 @@ class ServerLogStore:
     def put_if_absent(self, name: str, data: bytes) -> PutOutcome:
         """See `LogStore.put_if_absent`."""
         try:
-            return cast(PutOutcome, self._ask("write", name, methodcaller("put_if_absent", name, data)))
+            return cast(PutOutcome, self._call("write", "put_if_absent", name, data))
         except StorageFailure as error:
             if error.code != _FAILED_QUERY:
                 raise
@@ -159,7 +159,7 @@ class ServerLogStore:
 
     def delete(self, name: str) -> None:
         """See `LogStore.delete`."""
-        self._ask("delete", name, methodcaller("delete", name))
+        self._call("delete", "delete", name)
 
     def delete_many(self, names: list[str]) -> None:
         """See `BulkStore.delete_many`: one request."""
@@ -170,6 +170,11 @@ class ServerLogStore:
     def run(self, function: Callable[..., Answer], *arguments: Any) -> Answer:
         """See `tahoe.store.log_store.RemoteStore`."""
         return cast(Answer, self._ask("read", "", Call(function, arguments)))
+
+    def _call(self, verb: str, method: str, *arguments: Any) -> object:
+        """Return the result of a method of the store there, whose first argument is the name of an object, or a list of names."""
+        name = arguments[0] if isinstance(arguments[0], str) else arguments[0][0]
+        return self._ask(verb, name, methodcaller(method, *arguments))
 
     def _ask(self, verb: str, name: str, request: Request) -> object:
         parts = self._spark.createDataFrame(parts_of(pickle.dumps(request, pickle.HIGHEST_PROTOCOL))).coalesce(1)

@@ -41,10 +41,10 @@ def deleted_positions(data: bytes, file: ClientFile) -> dict[str, BitMap64]:
     try:
         positions = _READERS[file.file_format](data, file)
     except (pa.ArrowException, CorruptTable, ValueError, KeyError, TypeError, struct.error, OSError) as error:
-        raise _wrong(file, f"cannot be read: {error}") from error
+        raise wrong_delete_file(file, f"cannot be read: {error}") from error
     count = sum(map(len, positions.values()))
     if file.file_format == "PUFFIN" and count != file.rows:
-        raise _wrong(file, f"deletes {count} rows, and {file.rows} by its manifest")
+        raise wrong_delete_file(file, f"deletes {count} rows, and {file.rows} by its manifest")
     return positions
 
 
@@ -79,5 +79,6 @@ def _of_puffin(data: bytes, file: ClientFile) -> dict[str, BitMap64]:
 _READERS = {"PARQUET": _of_parquet, "PUFFIN": _of_puffin}
 
 
-def _wrong(file: ClientFile, problem: str) -> InvalidRequest:
+def wrong_delete_file(file: ClientFile, problem: str) -> InvalidRequest:
+    """Return the error for a delete file that cannot be read, or differs from its manifest."""
     return InvalidRequest(f"The delete file {file.path} {problem}. Write it again.", code="TAHOE_ICEBERG_DELETES", file=file.path)

@@ -33,7 +33,7 @@ def checksum_of(state: TableState, files: pa.Table, config: TableConfig) -> Vers
 
 
 def checksum_after(
-    previous: VersionChecksum | None, state: TableState, actions: Sequence[Action], url: str
+    previous: VersionChecksum | None, state: TableState, actions: Sequence[Action], url: str, *, adds_again: bool
 ) -> VersionChecksum | None:
     """Compute the checksum of a new version from the previous checksum and the commit alone.
 
@@ -42,13 +42,14 @@ def checksum_after(
         state: after the commit.
         actions: of the commit.
         url: the table's URL, for messages.
+        adds_again: whether the commit adds files that the table has, with other statistics, tags or row ids.
 
     Returns:
-        None if the commit is not sufficient: a removed file lacks its size, or added files may already be in the table.
+        None if the commit is not sufficient: a removed file lacks its size, or added files are already in the table.
     """
     adds, removes = adds_in(actions), removes_in(actions)
-    if adds and not removes and not any(add.data_change for add in adds):
-        return None  # adds that change nothing may repeat files of the table, with other statistics or tags
+    if adds_again or (adds and not removes and not any(add.data_change for add in adds)):
+        return None
     totals = (FileTotals.empty() if previous is None else _counted(previous, url)).after(adds, removes)
     if totals is None or totals.num_files < 0 or totals.size_bytes < 0:
         return None
@@ -56,7 +57,13 @@ def checksum_after(
 
 
 def write_checksum_after(
-    store: LogStore, version: int, state: TableState, actions: Sequence[Action], files: pa.Table | None = None
+    store: LogStore,
+    version: int,
+    state: TableState,
+    actions: Sequence[Action],
+    files: pa.Table | None = None,
+    *,
+    adds_again: bool = False,
 ) -> VersionChecksum | None:
     """Write the checksum of the version that a commit made, if the version before has a correct one; return it.
 
@@ -65,9 +72,12 @@ def write_checksum_after(
         actions: of the commit.
         files: the live files after the commit, if they are in memory: the checksum must agree with them, and can be computed from them
             alone if the version before has no checksum.
+        adds_again: see `checksum_after`.
     """
     previous = _previous(store, version, state, actions)
-    checksum = checksum_after(previous, state, actions, store.url) if previous is not None or not version else None
+    checksum = None
+    if previous is not None or not version:
+        checksum = checksum_after(previous, state, actions, store.url, adds_again=adds_again)
     if files is not None and checksum is not None:
         wrong = checksum.totals.differences(FileTotals.of(files, histograms=False))
         if wrong:
@@ -86,7 +96,7 @@ def write_checksum_after(
 
 
 def write_checksum_from(
-    store: LogStore, previous: VersionChecksum, version: int, state: TableState, actions: Sequence[Action]
+    store: LogStore, previous: VersionChecksum, version: int, state: TableState, actions: Sequence[Action], *, adds_again: bool
 ) -> VersionChecksum | None:
     """Write the checksum of the version that a commit made, from the checksum of the version before; see `write_checksum_after`.
 
@@ -95,7 +105,7 @@ def write_checksum_from(
     """
     if _contradictions(previous, state, actions):
         return None
-    checksum = checksum_after(previous, state, actions, store.url)
+    checksum = checksum_after(previous, state, actions, store.url, adds_again=adds_again)
     return checksum if checksum is not None and write_checksum(store, version, checksum) else None
 
 

@@ -143,13 +143,14 @@ class _ChecksumBeside:
         with logged_after_commit(
             "after version %d of %s: no checksum was written", version, store.url, extra=about(store.url, version)
         ):
+            actions, again = committed.actions, committed.prepared.adds_again
             if self._previous is None:
-                written = write_checksum_after(store, version, state, committed.actions)
+                written = write_checksum_after(store, version, state, actions, adds_again=again)
             else:
-                written = write_checksum_from(store, self._previous[1], version, state, committed.actions)
+                written = write_checksum_from(store, self._previous[1], version, state, actions, adds_again=again)
             self.is_written = written is not None
 
 
 def _write_checksum(committed: Committed, files: pa.Table | None) -> VersionChecksum | None:
-    snapshot = committed.snapshot
-    return write_checksum_after(snapshot.store, committed.version, snapshot.state, committed.actions, files)
+    snapshot, again = committed.snapshot, committed.prepared.adds_again
+    return write_checksum_after(snapshot.store, committed.version, snapshot.state, committed.actions, files, adds_again=again)

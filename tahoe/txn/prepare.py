@@ -81,6 +81,7 @@ class PreparedCommit:
         may_be_moved: whether it may be retried at a later version after a lost race.
         looks_for: the files whose existence is checked (`tahoe.txn.vanished`): ``old`` ones, ``all`` or ``none``.
         inputs: see `Transaction`.
+        adds_again: whether it adds files again that the table has, with other statistics, tags or row ids.
     """
 
     version: int
@@ -96,6 +97,7 @@ class PreparedCommit:
     may_be_moved: bool = True
     looks_for: Literal["old", "all", "none"] = "old"
     inputs: tuple[str, ...] = ()
+    adds_again: bool = False
 
     @property
     def transaction_id(self) -> str:
@@ -183,10 +185,17 @@ def prepare(transaction: Transaction, operation: Operation, *, user_metadata: st
         may_be_moved=transaction.may_be_moved,
         looks_for=transaction.looks_for,
         inputs=transaction.inputs,
+        adds_again=bool(readded) or _adds_again(transaction),
     )
     # A file that cannot be given row ids raises here, before anything is sent.
     prepared.full_actions()
     return prepared
+
+
+def _adds_again(transaction: Transaction) -> bool:
+    """Whether the transaction adds a file that it has read. A file with another deletion vector has another key."""
+    read = transaction.reads.file_keys
+    return bool(read) and any(isinstance(action, AddFile) and action.key in read for action in transaction.staged)
 
 
 def _enforced(transaction: Transaction, config: TableConfig) -> frozenset[str]:

@@ -98,6 +98,16 @@ def test_a_commit_that_does_not_tell_leaves_its_version_without_one(actions: Seq
     assert read_checksum(log.store, 1) is None and read_checksum(log.store, 2) is None
 
 
+def test_a_file_that_is_added_again_beside_other_changes_leaves_its_version_without_one() -> None:
+    log = memory_log()
+    log.begin(add("a"), add("b"))
+    log.checksum()
+    written = [CommitInfo({"txnId": "txn-1"}), remove(add("b")), replace(add("a"), data_change=False, tags={"new": "tag"})]
+    log.commit(*written[1:])
+    assert write_checksum_after(log.store, 1, log.state(), written, adds_again=True) is None
+    assert read_checksum(log.store, 1) is None
+
+
 def test_one_that_is_there_is_never_overwritten() -> None:
     log = memory_log()
     commit(log, PROTOCOL, METADATA)

@@ -136,6 +136,18 @@ def test_a_file_that_only_lacks_the_tag_or_statistics_stays_and_the_log_says_mor
     assert_iceberg_readers_agree(table)
 
 
+def test_the_checksum_counts_once_a_file_that_gets_a_tag_beside_a_rewrite(tmp_path: Path) -> None:
+    properties = {"delta.columnMapping.mode": "name", "delta.enableDeletionVectors": "true"}
+    table = Table.create(tmp_path / "t", pa.schema([("id", pa.int64())]), properties=properties)
+    for first in (0, 10):
+        table.append(pa.table({"id": range(first, first + 10)}))
+    table.delete("id = 1")
+    upgrade = table.uniform.upgrade()
+    assert (len(upgrade.rewritten), len(upgrade.noted)) == (1, 1)
+    assert len(Table(tmp_path / "t").files()) == 2
+    assert_iceberg_readers_agree(Table(tmp_path / "t"))
+
+
 def forget(table: Table, *adds: AddFile) -> None:
     """Another writer's entries for the same files; not by way of `prepare`, which would refuse them."""
     lines = [json.dumps({"commitInfo": {"operation": "TEST"}}), *(to_json_line(replace(add, data_change=False)) for add in adds)]

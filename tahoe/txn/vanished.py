@@ -29,6 +29,7 @@ LONG_MS = 3_600_000
 
 _THREADS = 16
 _NAMES_AT_ONCE = 8_192
+_TASKS_OF_A_THREAD = 8
 # VACUUM commits `commitInfo` only; a commit of many files may have hundreds of megabytes.
 _LARGEST_OF_VACUUM = 1 << 20
 _DAY_MS = 86_400_000
@@ -139,8 +140,12 @@ def entries_of(store: LogStore, names: Iterable[str]) -> Iterator[tuple[str, Ent
     """Yield each name with its entry in storage, or None if it is missing; some thousand are looked up at a time."""
     left = iter(names)
     while some := list(islice(left, _NAMES_AT_ONCE)):
-        with ThreadPoolExecutor(min(_THREADS, len(some)), thread_name_prefix="tahoe-commit") as pool:
-            yield from zip(some, pool.map(store.head, some), strict=True)
+        # On a local disk a task for each name would take longer than the lookup.
+        size = len(some) // (_THREADS * _TASKS_OF_A_THREAD) or 1
+        tasks = [some[start : start + size] for start in range(0, len(some), size)]
+        with ThreadPoolExecutor(min(_THREADS, len(tasks)), thread_name_prefix="tahoe-commit") as pool:
+            entries = chain.from_iterable(pool.map(lambda task: [store.head(name) for name in task], tasks))
+            yield from zip(some, entries, strict=True)
 
 
 def _cut_off_ms(store: LogStore, started: ConcurrentCommit) -> int | None:

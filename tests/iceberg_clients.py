@@ -14,16 +14,20 @@ from requests.adapters import BaseAdapter
 import tahoe
 from tahoe.api.iceberg_writes import table_writer
 from tahoe.api.process import UNIFORM_RUNTIME
+from tahoe.coordinator.coordinator import Coordinator
 from tahoe.uniform.serve.access import Tokens
 from tahoe.uniform.serve.rest_protocol import ReadOnlyCatalog, Request
 from tahoe.uniform.serve.warehouse import Warehouse
 from tahoe.uniform.serve.writable_catalog import WritableCatalog
 
 
-def writable_catalog(root: Path | str, options: dict[str, str] | None = None, **tokens: Any) -> WritableCatalog:
+def writable_catalog(
+    root: Path | str, options: dict[str, str] | None = None, coordinator: Coordinator | None = None, **tokens: Any
+) -> WritableCatalog:
     """Return the catalog of `tahoe serve --writable`."""
-    open_table = partial(tahoe.Table, storage_options=options)
-    return table_writer.writable_catalog(Warehouse(root, options, runtime=UNIFORM_RUNTIME), open_table, Tokens(**tokens))
+    open_table = partial(tahoe.Table, storage_options=options, coordinator=coordinator)
+    warehouse = Warehouse(root, options, runtime=UNIFORM_RUNTIME, coordinator=coordinator)
+    return table_writer.writable_catalog(warehouse, open_table, Tokens(**tokens))
 
 
 class LocalClient(RestCatalog):

@@ -15,6 +15,7 @@ from pyiceberg.catalog.rest import RestCatalog
 
 import tahoe
 from scripts.follow_page import examples
+from tahoe.coordinator.sql_coordinator import SqlCoordinator
 from tests.duckdb_with import duckdb_with
 from tests.interop.engines import canonical, read_deltalake, read_duckdb
 from tests.interop.test_iceberg_rest import TOKEN, attached, start, stop
@@ -138,6 +139,30 @@ def test_nested_values_of_duckdb_are_read_everywhere(served: Served, duck: duckd
     served.assert_equal("nested", duck, 1, 2)
     duck.execute("DELETE FROM ice.sales.nested WHERE p IS NULL")
     served.assert_equal("nested", duck, 1)
+
+
+def test_a_transaction_of_duckdb_changes_several_tables_at_once(tmp_path: Path) -> None:
+    root, coordinator = tmp_path / "warehouse", f"sqlite:///{tmp_path}/coordinator.db"
+    (root / "bank").mkdir(parents=True)
+    process, url = start(root, "--writable", TAHOE_WRITE_TOKEN=TOKEN, TAHOE_COORDINATOR=coordinator)
+    try:
+        client = RestCatalog("served", uri=url, token=TOKEN)
+        for name in ("accounts", "ledger"):
+            made = client.create_table(f"bank.{name}", SCHEMA, properties={"delta.feature.catalogManaged": "supported"})
+            made.append(rows(1, 2))
+        with attached(url) as duck:
+            duck.execute(
+                "BEGIN; INSERT INTO ice.bank.accounts VALUES (3, 'x', NULL); DELETE FROM ice.bank.ledger WHERE id = 1; COMMIT"
+            )
+        accounts, ledger = (
+            tahoe.Table(root / "bank" / name, coordinator=SqlCoordinator(coordinator)) for name in ("accounts", "ledger")
+        )
+        assert sorted(accounts.to_arrow()["id"].to_pylist()) == [1, 2, 3]
+        assert ledger.to_arrow()["id"].to_pylist() == [2]
+        assert accounts.snapshot().state.transaction_id == ledger.snapshot().state.transaction_id
+        assert client.load_table("bank.accounts").scan().to_arrow().num_rows == 3
+    finally:
+        stop(process)
 
 
 def test_the_page_iceberg_writes_runs_in_order(tmp_path: Path) -> None:

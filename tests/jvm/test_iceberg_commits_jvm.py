@@ -8,6 +8,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -492,12 +493,37 @@ def test_tables_are_renamed_and_dropped(lake: Lake) -> None:
     lake.assert_rows("after", [(1,)])
     assert "after" in {row["tableName"] for row in lake.run("SHOW TABLES IN lake.sales")}
     lake.refused("DROP TABLE lake.sales.after PURGE", "Cannot purge table: GC is disabled")
+    (newest,) = lake.run("SELECT file FROM lake.sales.after.metadata_log_entries ORDER BY timestamp DESC LIMIT 1")
     lake.run("DROP TABLE lake.sales.after")
     assert not lake.path("after").exists()
     lake.refused("SELECT * FROM lake.sales.after", "cannot be found")
+    lake.run(f"CALL lake.system.register_table(table => 'sales.after', metadata_file => '{newest['file']}')")
+    lake.assert_rows("after", [(1,)])
+    lake.run("DROP TABLE lake.sales.after")
     lake.run("CREATE NAMESPACE lake.other")
     lake.run("DROP NAMESPACE lake.other")
     assert "other" not in {row["namespace"] for row in lake.run("SHOW NAMESPACES IN lake")}
+
+
+@pytest.mark.parametrize("format_version", [1, 2, 3])
+def test_a_table_of_a_hadoop_catalog_is_registered(lake: Lake, format_version: int) -> None:
+    name = f"moved{format_version}"
+    for key, value in {"": "org.apache.iceberg.spark.SparkCatalog", ".type": "hadoop", ".warehouse": str(lake.root)}.items():
+        lake.spark.conf.set(f"spark.sql.catalog.hadoop{key}", value)
+    properties = f"TBLPROPERTIES ('format-version' = '{format_version}', 'write.delete.mode' = 'merge-on-read')"
+    lake.run(f"CREATE TABLE hadoop.sales.{name} (id BIGINT, day DATE) USING iceberg PARTITIONED BY (day) {properties}")
+    lake.run(f"INSERT INTO hadoop.sales.{name} VALUES (1, DATE '2026-01-01'), (2, DATE '2026-01-01'), (3, NULL)")
+    if format_version == 2:
+        lake.run(f"DELETE FROM hadoop.sales.{name} WHERE id = 1")
+    else:
+        lake.run(f"DELETE FROM hadoop.sales.{name} WHERE day = DATE '2026-01-01'")
+    rows = [tuple(row.values()) for row in lake.run(f"SELECT * FROM hadoop.sales.{name}")]
+    newest = max(lake.path(name).glob("metadata/v*.metadata.json"))
+    lake.run(f"CALL lake.system.register_table(table => 'sales.{name}', metadata_file => '{newest}')")
+    lake.assert_rows(name, rows)
+    lake.run(f"INSERT INTO lake.sales.{name} VALUES (4, DATE '2026-01-04')")
+    lake.assert_rows(name, [*rows, (4, date(2026, 1, 4))])
+    lake.refused(f"CALL lake.system.register_table(table => 'sales.{name}', metadata_file => '{newest}')", "already")
 
 
 REFUSED = {

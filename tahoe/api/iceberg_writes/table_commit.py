@@ -72,7 +72,7 @@ def commit_change(
             table=table.url,
         )
     transaction = Transaction(table.store, snapshot, table.clock)
-    if _is_committed(transaction, current.document, change):
+    if is_committed(transaction, current.document, change):
         return None
     actions = SnapshotActions(transaction, current.document, _line(change))
     _check_requirements(current.document, change, actions)
@@ -157,7 +157,8 @@ def create_table(table: Table, name: str, change: TableChange) -> Committed:
     return table.commit(transaction, operation)
 
 
-def _is_committed(transaction: Transaction, document: JsonMapping, change: TableChange) -> bool:
+def is_committed(transaction: Transaction, document: JsonMapping, change: TableChange) -> bool:
+    """Whether the table has the change already, by its Iceberg metadata or its log."""
     if change.creates and not change.snapshots:
         return bool(change.uuid == document["table-uuid"])
     return has_snapshot(document, change) or any(transaction.read_app(application(each)) is not None for each in change.snapshots)

@@ -16,7 +16,9 @@ from tahoe.ops.tables.create import new_metadata, with_properties, with_schema
 from tahoe.ops.tables.dependents import refuse_clustering, refuse_dependents
 from tahoe.protocol.actions import Metadata
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.features import Feature
 from tahoe.protocol.iceberg_compat import format_version
+from tahoe.protocol.properties import FEATURE_PREFIX
 from tahoe.protocol.row_tracking import MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID
 from tahoe.schema.mapping import ID_KEY, NESTED_IDS_KEY, assign_ids, check_mapping_of_columns, explode, transform_fields
 from tahoe.schema.types import StructField, StructType
@@ -42,6 +44,9 @@ _ROW_IDS = {MATERIALIZED_ROW_ID: "_row_id", MATERIALIZED_ROW_COMMIT_VERSION: "_l
 
 _ABOUT_COLUMNS = ("delta.constraints.", "delta.dataskippingstatscolumns")
 """The properties that name columns, in lower case."""
+
+_CATALOG_MANAGED = f"{FEATURE_PREFIX}{Feature.CATALOG_MANAGED}"
+"""The only property of Delta that a client sets, at the creation of a table: with it transactions can change several tables."""
 
 _COMMENT = "comment"
 _FORMAT_VERSION = "format-version"
@@ -99,7 +104,7 @@ def delta_metadata(definition: NewTable, table: str, clock: Clock, table_id: str
         properties={
             **_UNIFORM,
             **_of_version(version, schema),
-            **{_delta_key(key): value for key, value in own_properties.items()},
+            **{key if key == _CATALOG_MANAGED else _delta_key(key): value for key, value in own_properties.items()},
         },
         description=definition.properties.get(_COMMENT),
         table_id=table_id,

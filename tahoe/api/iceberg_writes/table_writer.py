@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from threading import Lock
 
+from tahoe.api.iceberg_writes.register_table import is_registered, metadata_file, register_table
+from tahoe.api.iceberg_writes.several_tables_commit import ChangedTable, are_committed, check_changes, commit_changes
 from tahoe.api.iceberg_writes.table_commit import commit_change, create_table, has_snapshot, is_behind
 from tahoe.api.iceberg_writes.table_definition import delta_metadata, refuse_other_files, staged_document
 from tahoe.api.table import Table
@@ -19,7 +21,7 @@ from tahoe.uniform.commits.commit_requests import NewTable, TableChange
 from tahoe.uniform.external.metadata_listing import CurrentMetadata
 from tahoe.uniform.serve.access import NO_TOKENS, Tokens
 from tahoe.uniform.serve.warehouse import Namespace, Warehouse
-from tahoe.uniform.serve.writable_catalog import StagedTable, WritableCatalog
+from tahoe.uniform.serve.writable_catalog import ChangeOfTable, StagedTable, WritableCatalog
 
 _MOST_TURNS = 100
 """The maximum number of tables for which a turn is asked at one time."""
@@ -61,6 +63,22 @@ class IcebergWriter:
         committed = opened.commit(transaction, stage_create(transaction, metadata, None))
         return self._shown(namespace, table.name, committed)
 
+    def register(self, namespace: Namespace, name: str, location: str) -> CurrentMetadata:
+        """Make the Iceberg table in the folder of a name a Delta table with UniForm, or bring back a dropped table; return its metadata.
+
+        Raises:
+            NotFound: there is no such namespace or metadata file.
+            InvalidRequest: there is a table of that name, or the metadata file is not the newest one.
+            Unsupported: the metadata file is elsewhere, or the table has something that Delta does not support.
+        """
+        table = self._open(self._warehouse.folder_url(namespace, name))
+        file = metadata_file(table.url, location)
+        if is_registered(table):
+            self._warehouse.new_url(namespace, name)  # raises: there is a table of that name
+        if not self._warehouse.restore_dropped(namespace, name, file):
+            register_table(table, file)
+        return self._warehouse.load(namespace, name)
+
     def commit(self, namespace: Namespace, name: str, change: TableChange) -> CurrentMetadata:
         """Commit a change of a table; return the metadata of the newest version, which has the change."""
         if change.creates and not self._warehouse.has_table(namespace, name):
@@ -81,6 +99,29 @@ class IcebergWriter:
                 self._turns.ask(table)
             raise
         return current if committed is None else self._shown(namespace, name, committed)
+
+    def commit_all(self, changes: Sequence[ChangeOfTable]) -> None:
+        """Commit the changes of a transaction; all of them, or none."""
+        if len(changes) == 1:
+            self.commit(changes[0].namespace, changes[0].name, changes[0].change)
+            return
+        check_changes([(self._warehouse.url_of(each.namespace, each.name), each.change) for each in changes])
+        tables = [self._changed_table(each) for each in changes]
+        try:
+            commit_changes(tables, self._committed)
+        except NotFound as error:  # a file that the request names, and not a table
+            raise InvalidRequest(error.message, code="TAHOE_ICEBERG_FILE") from error
+        except DeltaConcurrentModificationException:
+            if are_committed(tables):
+                return
+            for each in tables:
+                if is_behind(each.load()[0].document, each.change):
+                    self._turns.ask(each.table)
+            raise
+
+    def _changed_table(self, change: ChangeOfTable) -> ChangedTable:
+        load = partial(self._warehouse.load_with_version, change.namespace, change.name)
+        return ChangedTable(self._open(self._warehouse.url_of(change.namespace, change.name)), change.change, load)
 
     def _committed(self, table: Table, transaction: Transaction, operation: Operation) -> Committed:
         if transaction.removes:

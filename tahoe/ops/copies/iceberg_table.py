@@ -89,7 +89,7 @@ def iceberg_table(store: LogStore, request: IcebergRequest, progress: Progress =
         Unsupported: ``TAHOE_LIBRARY_MISSING``; types, partitions, files or deletes that Delta does not support.
         CorruptTable: metadata or a file cannot be read, or is outside the table's folder.
     """
-    newest = _newest_metadata(store)
+    newest = newest_metadata_file(store)
     try:
         from tahoe.ops.copies.iceberg_snapshot import open_snapshot
     except ImportError as error:
@@ -137,7 +137,7 @@ def refuse_partition_columns(table: str, columns: StructType | None) -> None:
         )
 
 
-def _newest_metadata(store: LogStore) -> str:
+def newest_metadata_file(store: LogStore) -> str:
     """Return the metadata file with the highest number. If there is a version hint (table without a catalog), check it against that file."""
     numbers: dict[int, list[str]] = {}
     names = [listed.rpartition("/")[2] for listed in store.names_from(_FOLDER)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,7 +28,8 @@ from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
 from tahoe.uniform.convert.conversion import DeltaSide
 from tahoe.uniform.convert.without_uniform import MetadataFolder, with_uniform
-from tahoe.uniform.external.metadata_listing import CurrentMetadata, newest_metadata
+from tahoe.uniform.external.metadata_listing import CurrentMetadata, newest_metadata, newest_number
+from tahoe.uniform.formats.metadata_files import metadata_name
 from tahoe.uniform.handle import UniformHandle
 from tahoe.uniform.runtime import UniformRuntime
 from tahoe.uniform.serve.folder_changes import (
@@ -55,6 +57,7 @@ TABLE_NOT_FOUND = "DELTA_TABLE_NOT_FOUND"
 _LOG_FOLDER = "_delta_log"
 _DROPPED = ".dropped"
 """The hidden folder of dropped tables: in the warehouse's own, so that their namespaces can be dropped, too."""
+_UUID = "[0-9a-f-]{36}"
 _TABLES_KEPT = 64
 _MOST_LEVELS = 32
 _LONGEST_NAME = 255
@@ -254,6 +257,35 @@ class Warehouse:
         remove_table(self._store, folder, hidden, purges=purges)
         self._forget(folder)
 
+    def restore_dropped(self, namespace: Namespace, name: str, metadata_file: str) -> bool:
+        """Move a dropped table back to its name; return whether there is one.
+
+        Args:
+            metadata_file: the name of its newest metadata file.
+
+        Raises `InvalidRequest` if several dropped tables had the name, and this is the newest metadata file of each.
+        """
+        folder = self.folder_url(namespace, name).removeprefix(f"{self.url}/")
+        above, _, last = f"{_DROPPED}/{folder}".rpartition("/")
+        if self._store.has_folder(folder) or not self._store.has_folder(above):
+            return False
+        dropped = [f"{above}/{each}" for each in self._store.folders(above) if re.fullmatch(f"{re.escape(last)}-{_UUID}", each)]
+        ended = [each for each in dropped if self._newest_metadata_file(each) == metadata_file]
+        if len(ended) > 1:
+            raise InvalidRequest(
+                f"{len(ended)} dropped tables named '{name}' have the newest metadata file {metadata_file}. Move one of these folders to "
+                f"{self.url}/{folder}: {', '.join(sorted(ended))}.",
+                code="TAHOE_AMBIGUOUS_TABLE",
+                name=name,
+            )
+        for each in ended:
+            move_table(self._store, each, folder)
+        return bool(ended)
+
+    def _newest_metadata_file(self, folder: str) -> str | None:
+        number = newest_number(self._store_of(folder))
+        return None if number is None else metadata_name(number)
+
     def rename_table(self, source: tuple[Namespace, str], target: tuple[Namespace, str]) -> None:
         """Move a table to another name; the next load converts it again, since Iceberg metadata contains the location of each file.
 
@@ -282,12 +314,12 @@ class Warehouse:
         with self._lock:
             self._tables.pop(folder, None)
 
-    def new_url(self, namespace: Namespace, name: str) -> str:
-        """Return the URL for a new table.
+    def folder_url(self, namespace: Namespace, name: str) -> str:
+        """Return the URL of the folder of a name, whether or not there is a table.
 
         Raises:
             NotFound: there is no such namespace.
-            InvalidRequest: there is a table of that name, or no folder can have the name.
+            InvalidRequest: no folder can have the name.
         """
         folder = self._existing(namespace)[-1]
         if not _can_be_named(name):
@@ -295,6 +327,11 @@ class Warehouse:
                 f"A table cannot be named {name[:_LONGEST_NAME]!r}: its folder would be hidden, or have an invalid name.",
                 code="TAHOE_TABLE_NAME",
             )
+        return f"{self.url}/{_join(folder, name)}"
+
+    def new_url(self, namespace: Namespace, name: str) -> str:
+        """Return the URL for a new table. Raises as `folder_url`, and `InvalidRequest` if there is a table of that name."""
+        url = self.folder_url(namespace, name)
         existing = self._folders_of_table(namespace, name)
         if existing:
             raise InvalidRequest(
@@ -302,7 +339,7 @@ class Warehouse:
                 code="DELTA_TABLE_ALREADY_EXISTS",
                 name=name,
             )
-        return f"{self.url}/{_join(folder, name)}"
+        return url
 
     def _folder_of(self, namespace: Namespace, name: str) -> str:
         self._existing(namespace)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -66,6 +66,15 @@ class StagedTable:
     location: None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ChangeOfTable:
+    """The change of one table in a transaction."""
+
+    namespace: Namespace
+    name: str
+    change: TableChange
+
+
 class TableWriter(Protocol):
     """Carries out changes of a warehouse. The errors of all methods are those of `tahoe.exceptions`."""
 
@@ -74,6 +83,12 @@ class TableWriter(Protocol):
 
     def commit(self, namespace: Namespace, name: str, change: TableChange) -> CurrentMetadata:
         """Commit a change of a table; return the table's metadata, which has the change."""
+
+    def register(self, namespace: Namespace, name: str, location: str) -> CurrentMetadata:
+        """Make the Iceberg table with a metadata file a Delta table; return its metadata."""
+
+    def commit_all(self, changes: Sequence[ChangeOfTable]) -> None:
+        """Commit the changes of one or several tables; all of them, or none."""
 
 
 class WritableCatalog(ReadOnlyCatalog):
@@ -129,6 +144,7 @@ class WritableCatalog(ReadOnlyCatalog):
             Route(("POST",), "v1/tables/rename", self.rename_table),
             Route(("POST",), TABLE, self.commit_table),
             Route(("POST",), "v1/transactions/commit", self.commit_transaction),
+            Route(("POST",), f"{NAMESPACE}/register", self.register_table),
         )
 
     def refusal(self, operation: str, request: Request, names: Mapping[str, str]) -> Response:
@@ -182,24 +198,22 @@ class WritableCatalog(ReadOnlyCatalog):
         namespace = namespace_of(names["namespace"])
         return _changed(lambda: self._writer.create(namespace, new_table(_body(request))))
 
+    def register_table(self, request: Request, names: Mapping[str, str]) -> Response:
+        """Make an Iceberg table of another catalog a Delta table with UniForm, or bring back a dropped table."""
+        namespace, fields = namespace_of(names["namespace"]), Fields(_body(request))
+        if fields.optional("overwrite", bool):
+            raise Unsupported("A registration does not overwrite a table. Drop it first.", code="TAHOE_ICEBERG_REGISTRATION")
+        name, location = fields.text("name"), fields.text("metadata-location")
+        return _changed(lambda: self._writer.register(namespace, name, location))
+
     def commit_table(self, request: Request, names: Mapping[str, str]) -> Response:
         """Commit a change of one table as a Delta commit."""
         namespace = namespace_of(names["namespace"])
         return _changed(lambda: self._writer.commit(namespace, names["table"], table_change(_body(request), _client(request))))
 
     def commit_transaction(self, request: Request, names: Mapping[str, str]) -> Response:
-        """Commit the changes of a transaction, which may concern one table."""
-        answer = _changed(lambda: self._commit_of_transaction(request))
-        return Response(204) if answer.status == 200 else answer
-
-    def _commit_of_transaction(self, request: Request) -> CurrentMetadata:
-        changes = Fields(_body(request)).each("table-changes")
-        if len(changes) != 1:
-            raise Unsupported(
-                f"The transaction changes {len(changes)} tables, and this server commits one table at a time. Commit them one by one.",
-                code="TAHOE_ICEBERG_SEVERAL_TABLES",
-            )
-        return self._writer.commit(*_identifier(changes[0].inner("identifier")), table_change(changes[0].value, _client(request)))
+        """Commit the changes of a transaction: all of them, or none."""
+        return _done(lambda: self._writer.commit_all(_changes_of_tables(request)), Response(204))
 
 
 def _changes(request: Request) -> bool:
@@ -220,6 +234,14 @@ _IN_BODIES: Mapping[str, Callable[[Fields], list[Namespace]]] = {
     "/v1/transactions/commit": _namespaces_of_transaction,
 }
 """By path, the namespaces in the body of a request."""
+
+
+def _changes_of_tables(request: Request) -> list[ChangeOfTable]:
+    changes = Fields(_body(request)).each("table-changes")
+    if not changes:
+        raise invalid("The transaction changes no table.")
+    client = _client(request)
+    return [ChangeOfTable(*_identifier(each.inner("identifier")), table_change(each.value, client)) for each in changes]
 
 
 def _identifier(fields: Fields) -> tuple[Namespace, str]:

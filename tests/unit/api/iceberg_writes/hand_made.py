@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
 import tahoe
+from tahoe.coordinator.coordinator import Coordinator
 from tahoe.protocol.dv import bitmap_to_bytes
 from tahoe.protocol.row_tracking import ROW_COMMIT_VERSION_FIELD_ID, ROW_ID_FIELD_ID
 from tahoe.uniform.commits.client_manifests import manifests_in
@@ -44,16 +45,17 @@ def rows(*ids: int) -> pa.Table:
 class Writer:
     """Writes snapshots of one table by hand, and commits them. The table may exist; else it is created through Delta."""
 
-    def __init__(self, root: Path, **properties: str) -> None:
-        self.catalog = writable_catalog(root)
-        self.root = root / "t"
+    def __init__(self, root: Path, coordinator: Coordinator | None = None, **properties: str) -> None:
+        self.catalog = writable_catalog(root, coordinator=coordinator)
+        self.root, self._coordinator = root / "t", coordinator
         if not self.root.exists():
-            tahoe.Table.create(self.root, pa.schema([("id", pa.int64())]), properties={**UNIFORM, **properties})
+            schema = pa.schema([("id", pa.int64())])
+            tahoe.Table.create(self.root, schema, properties={**UNIFORM, **properties}, coordinator=coordinator)
         self._numbers = itertools.count(1)
 
     @property
     def table(self) -> tahoe.Table:
-        return tahoe.Table(self.root)
+        return tahoe.Table(self.root, coordinator=self._coordinator)
 
     @property
     def document(self) -> Any:

@@ -1,0 +1,114 @@
+"""One transaction of an Iceberg client over several tables, as one Delta commit to each: all of them become visible at once, or none.
+
+The tables need one coordinator (`tahoe.api.several_tables`). A change without effect still depends on its table: the version that met its
+requirements must be the newest when the others are committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from tahoe.api.iceberg_writes.table_commit import commit_change, is_committed
+from tahoe.api.several_tables import HeldTable, transaction
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest, Unsupported
+from tahoe.snapshot.snapshot import Snapshot
+from tahoe.txn.commit import Committed
+from tahoe.txn.transaction import Operation, Transaction
+from tahoe.uniform.commits.commit_requests import TableChange
+from tahoe.uniform.commits.json_fields import invalid
+from tahoe.uniform.external.metadata_listing import CurrentMetadata
+
+Commit = Callable[[Table, Transaction, Operation], Committed]
+
+_MOST_TABLES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedTable:
+    """A table of the transaction, with its change.
+
+    Args:
+        load: returns the table's Iceberg metadata, and the Delta version that it shows.
+    """
+
+    table: Table
+    change: TableChange
+    load: Callable[[], tuple[CurrentMetadata, Snapshot]]
+
+    def is_committed(self) -> bool:
+        """Whether the table has the snapshots of the change already."""
+        current, snapshot = self.load()
+        return is_committed(Transaction(self.table.store, snapshot, self.table.clock), current.document, self.change)
+
+    def _plain_table(self) -> Table:
+        return self.table
+
+    def _in_transaction(self, change: HeldTable) -> HeldTable:
+        return change
+
+    def _at(self, snapshot: Snapshot) -> Snapshot:
+        return snapshot
+
+
+def check_changes(changes: Sequence[tuple[str, TableChange]]) -> None:
+    """Refuse what no transaction over several tables can be.
+
+    Args:
+        changes: the URL of each table, with its change.
+
+    Raises:
+        InvalidRequest: a table is named twice.
+        Unsupported: too many tables, or one of them is created.
+    """
+    if len(changes) > _MOST_TABLES:
+        raise _unsupported(f"The transaction changes {len(changes)} tables, and the maximum is {_MOST_TABLES}.")
+    if len({url for url, _ in changes}) < len(changes):
+        raise invalid("The transaction names a table twice. Send one change for each table.")
+    created = next((url for url, change in changes if change.creates), None)
+    if created is not None:
+        raise _unsupported(f"The transaction creates {created} and changes other tables. Create the table first.")
+
+
+def commit_changes(tables: Sequence[ChangedTable], commit: Commit) -> None:
+    """Commit the changes of a transaction, unless its tables have them already.
+
+    Args:
+        commit: commits a Delta transaction to a table.
+
+    Raises:
+        DeltaConcurrentModificationException: a requirement is not met, or another writer committed first; nothing was committed.
+        InvalidRequest: a change contradicts itself or its table, or rows break a rule of the table.
+        Unsupported: a change that a Delta table cannot follow; or the tables are not managed by one coordinator.
+    """
+    if are_committed(tables):
+        return
+    try:
+        with transaction(*tables) as changing:
+            for each in tables:
+                held: HeldTable = changing[each]
+                current, snapshot = each.load()
+                commit_change(held, snapshot, current, each.change, partial(commit, held))
+    except InvalidRequest as error:
+        if error.code != "TAHOE_NOT_ONE_COORDINATOR":
+            raise
+        raise _unsupported(
+            f"The transaction changes {len(tables)} tables, and no coordinator manages all of them. Commit them one by one. Or start the "
+            "server with TAHOE_COORDINATOR, and create tables with the property delta.feature.catalogManaged = supported."
+        ) from error
+
+
+def are_committed(tables: Sequence[ChangedTable]) -> bool:
+    """Whether the tables have the snapshots that the transaction adds. Raises `InvalidRequest` if only some of them have."""
+    adding = [each for each in tables if each.change.snapshots]
+    committed = [each.is_committed() for each in adding]
+    if any(committed) and not all(committed):
+        table = adding[committed.index(True)].table.url
+        raise invalid(f"The transaction adds a snapshot that the table {table} has, and others that their tables do not have.")
+    return any(committed)
+
+
+def _unsupported(message: str) -> Unsupported:
+    return Unsupported(message, code="TAHOE_ICEBERG_SEVERAL_TABLES")

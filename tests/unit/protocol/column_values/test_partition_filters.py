@@ -20,7 +20,8 @@ from tahoe.schema.types import DecimalType, PrimitiveType, StructField, StructTy
 from tests.sampling import examples
 
 P = PrimitiveType
-TIMES = st.datetimes(datetime(1, 1, 3), datetime(9999, 12, 28))
+# A week that begins before year 1 has no instant in some time zones: DATE_TRUNC raises an error, and no file has such a row.
+TIMES = st.datetimes(datetime(1, 1, 10), datetime(9999, 12, 28))
 NEAR = st.builds(lambda seconds: datetime(2011, 12, 30) + timedelta(seconds=seconds), st.integers(-400_000, 400_000))
 TEXTS = st.text("abZ0é\x00€𝄞", max_size=3)
 BASES = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tahoe.base.clock import Clock
@@ -18,6 +18,7 @@ from tahoe.protocol.actions import Metadata
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.features import Feature
 from tahoe.protocol.iceberg_compat import format_version
+from tahoe.protocol.identifier_fields import IDENTIFIER_FIELDS, identifier_property, possible_identifiers
 from tahoe.protocol.properties import FEATURE_PREFIX
 from tahoe.protocol.row_tracking import MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID
 from tahoe.schema.mapping import ID_KEY, NESTED_IDS_KEY, assign_ids, check_mapping_of_columns, explode, transform_fields
@@ -27,7 +28,7 @@ from tahoe.store.log_store import LogStore
 from tahoe.txn.transaction import Operation, Transaction
 from tahoe.uniform.commits.commit_requests import LAST_ADDED, NewTable, TableChange, partition_fields_of
 from tahoe.uniform.commits.json_fields import invalid
-from tahoe.uniform.commits.schema_change import changed_schema, defaults_of, has_dropped_columns, ids_of
+from tahoe.uniform.commits.schema_change import changed_schema, defaults_of, has_dropped_columns, ids_of, refuse_required
 from tahoe.uniform.formats import metadata as documents
 from tahoe.uniform.formats.client_snapshot import REPLACE_TABLE
 from tahoe.uniform.formats.iceberg_schema import iceberg_schema
@@ -104,6 +105,7 @@ def delta_metadata(definition: NewTable, table: str, clock: Clock, table_id: str
         properties={
             **_UNIFORM,
             **_of_version(version, schema),
+            **identifier_property(_new_identifiers(definition.schema, requested, schema)),
             **{key if key == _CATALOG_MANAGED else _delta_key(key): value for key, value in own_properties.items()},
         },
         description=definition.properties.get(_COMMENT),
@@ -200,7 +202,7 @@ def stage_replaced_definition(
         key: value for key, value in config.metadata.configuration.items() if not key.lower().startswith(_ABOUT_COLUMNS)
     }
     emptied = replace(config, metadata=replace(config.metadata, configuration=configuration))
-    metadata = with_schema(emptied, schema, transaction.clock, partition_by, files_stay=False)
+    metadata = _with_identifiers(with_schema(emptied, schema, transaction.clock, partition_by, files_stay=False), current)
     metadata = _with_properties(snapshot, metadata, change, transaction.clock)
     transaction.set_metadata(metadata)
     stage_clustering(transaction, None)
@@ -260,6 +262,10 @@ def _with_schema(transaction: Transaction, snapshot: Snapshot, change: TableChan
         # A file may have values of a dropped column under the name of the new one.
         names = {**{number: f"col-{transaction.clock.uuid()}" for number in ids_of(_columns(current, "", {}))}, **names}
     edited = changed_schema(config, _columns(current, config.table, names))
+    if edited.required:
+        if snapshot.files().num_rows:
+            refuse_required(config, edited)
+        transaction.read_whole_table()  # no concurrent commit may add rows
     of_table = iceberg_schema(config.schema, format_version(config.properties))
     _refuse_other_defaults(defaults_of(current), defaults_of(of_table), config.table)
     configuration, renamed = dict(config.metadata.configuration), dict(edited.renamed)
@@ -271,7 +277,8 @@ def _with_schema(transaction: Transaction, snapshot: Snapshot, change: TableChan
     for path in (*edited.dropped, *renamed, *edited.retyped):
         refuse_dependents(config, path)
     partition_by = [renamed.get((name,), (name,))[-1] for name in config.partition_columns]
-    return with_stats_of(with_schema(config, edited.schema, transaction.clock, partition_by), configuration)
+    changed = with_schema(config, edited.schema, transaction.clock, partition_by)
+    return _with_identifiers(with_stats_of(changed, configuration), current)
 
 
 def _with_properties(snapshot: Snapshot, metadata: Metadata, change: TableChange, clock: Clock) -> Metadata:
@@ -310,12 +317,25 @@ def _columns(schema: JsonMapping, table: str, names: Mapping[int, str]) -> Struc
     Args:
         names: physical names by id; the name of any other column is its own.
     """
-    if schema.get("identifier-field-ids"):
-        raise Unsupported("The schema has identifier fields, which a Delta table does not have.", code="TAHOE_ICEBERG_SCHEMA")
     try:
-        return delta_schema(schema, table, names)
+        columns = delta_schema(schema, table, names)
+        identifiers = tuple(schema.get("identifier-field-ids") or ())
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise invalid(f"The schema of the request cannot be read: {type(error).__name__} {error}.") from error
+    possible = set(possible_identifiers(columns))
+    wrong = [each for each in identifiers if type(each) is not int or each not in possible]
+    if wrong:
+        raise invalid(
+            f"The schema has the identifier field {wrong[0]!s:.50}, which is no required column, or one in a list, a map or an optional "
+            "struct, or a floating-point number."
+        )
+    return columns
+
+
+def _with_identifiers(metadata: Metadata, schema: JsonMapping) -> Metadata:
+    """Return the metadata with the identifier fields of an Iceberg schema."""
+    configuration = {key: value for key, value in metadata.configuration.items() if key != IDENTIFIER_FIELDS}
+    return replace(metadata, configuration={**configuration, **identifier_property(schema.get("identifier-field-ids") or ())})
 
 
 def _refuse_other_defaults(requested: Mapping[int, object], existing: Mapping[int, object], table: str) -> None:
@@ -347,6 +367,13 @@ def _with_new_ids(schema: StructType, definition: NewTable, clock: Clock) -> Str
     if definition.has_ids:
         raise invalid("The schema of the new table has the column id 0, and ids are above 0.")
     return assign_ids(transform_fields(schema, _without_ids), 0, clock, "name", nested_ids=True)[0]
+
+
+def _new_identifiers(definition: JsonMapping, requested: StructType, schema: StructType) -> Iterator[int]:
+    """Yield the ids that the requested identifier fields have in the new table."""
+    ids = {path: column.field_id for path, column in explode(schema)}
+    identifiers = definition.get("identifier-field-ids") or ()
+    return (ids[path] or 0 for path, column in explode(requested) if column.field_id in identifiers)
 
 
 def _without_ids(column: StructField) -> StructField:

@@ -32,6 +32,7 @@ from tahoe.ops.copies.parquet_folder import ConvertibleTable, each_footer
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.dv import inline_descriptor
 from tahoe.protocol.features import Feature
+from tahoe.protocol.identifier_fields import identifier_property
 from tahoe.protocol.nan_bounds import with_statistics
 from tahoe.protocol.properties import FEATURE_PREFIX
 from tahoe.protocol.statistics.bounds import Leaf
@@ -122,6 +123,7 @@ def iceberg_table(store: LogStore, request: IcebergRequest, progress: Progress =
         **{key: value for key, value in snapshot.properties.items() if not key.lower().startswith(_NOT_COPIED)},
         "delta.columnMapping.mode": "id",
         MAX_ID_KEY: str(last_id),  # files may still contain dropped columns with these ids
+        **identifier_property(snapshot.schema.get("identifier-field-ids") or ()),
         **(_VECTORS if dead else {}),
     }
     return ConvertibleTable(schema, tuple(partition.name for partition in partitions), files, store.url, "iceberg", properties)

@@ -28,12 +28,14 @@ class SchemaChange:
     Args:
         schema: the new schema in Delta's types.
         renamed: with the new path of each.
+        required: by their new paths, columns that need a value in each row from now on; with the problem for existing rows.
     """
 
     schema: StructType
     dropped: tuple[Path, ...] = ()
     renamed: tuple[tuple[Path, Path], ...] = ()
     retyped: tuple[Path, ...] = ()
+    required: tuple[tuple[Path, str], ...] = ()
 
 
 @dataclass(slots=True)
@@ -41,6 +43,7 @@ class _Seen:
     dropped: list[Path] = field(default_factory=list)
     renamed: list[tuple[Path, Path]] = field(default_factory=list)
     retyped: list[Path] = field(default_factory=list)
+    required: list[tuple[Path, str]] = field(default_factory=list)
 
 
 def changed_schema(config: TableConfig, target: StructType) -> SchemaChange:
@@ -51,11 +54,17 @@ def changed_schema(config: TableConfig, target: StructType) -> SchemaChange:
 
     Raises:
         InvalidRequest: an id of another column is used again, or the parts of a list or map have other ids.
-        Unsupported: a type change, or NOT NULL on a column with rows.
+        Unsupported: a type change, or required elements of a list or map.
     """
     seen = _Seen()
     schema = _Merge(config, seen).struct(config.schema, target, (), ())
-    return SchemaChange(schema, tuple(seen.dropped), tuple(seen.renamed), tuple(seen.retyped))
+    return SchemaChange(schema, tuple(seen.dropped), tuple(seen.renamed), tuple(seen.retyped), tuple(seen.required))
+
+
+def refuse_required(config: TableConfig, change: SchemaChange) -> None:
+    """Raise `Unsupported` if the change of a table with rows makes a column required."""
+    for path, problem in change.required:
+        raise _unsupported(config, path, problem)
 
 
 def has_dropped_columns(config: TableConfig) -> bool:
@@ -107,12 +116,12 @@ class _Merge:
                 f"The new column {name_of(path)} has the id {used[0]}, and new ids are above {last}, the last one assigned."
             )
         if not column.nullable:
-            raise self.unsupported(path, "is new and required, and existing rows have no value for it. Add it as optional")
+            self.seen.required.append((path, "is new and required, and existing rows have no value for it. Add it as optional"))
         return column
 
     def kept(self, old: StructField, new: StructField, path: Path, new_path: Path) -> StructField:
         if old.nullable and not new.nullable:
-            raise self.unsupported(new_path, "becomes required, which needs a check of all rows. Set NOT NULL through Delta")
+            self.seen.required.append((new_path, "becomes required, which needs a check of all rows. Set NOT NULL through Delta"))
         if old.name != new.name:
             self.seen.renamed.append((path, new_path))
         metadata = {key: value for key, value in old.metadata.items() if key != _COMMENT}
@@ -138,13 +147,14 @@ class _Merge:
                 nulls = self.looser(old.value_contains_null, new.value_contains_null, new_path)
                 return replace(old, key_type=key, value_type=value, value_contains_null=nulls)
             case (StructType() | ArrayType() | MapType(), _) | (_, StructType() | ArrayType() | MapType()):
-                raise self.unsupported(new_path, f"cannot change from {old} to {new}")
+                raise _unsupported(self.config, new_path, f"cannot change from {old} to {new}")
         if iceberg_primitive(old) == iceberg_primitive(new):
             return old
         if not is_widening(old, new) or not is_iceberg_widening(old, new):
-            raise self.unsupported(new_path, f"cannot change from {old} to {new}")
+            raise _unsupported(self.config, new_path, f"cannot change from {old} to {new}")
         if not self.config.properties.enable_type_widening:
-            raise self.unsupported(
+            raise _unsupported(
+                self.config,
                 new_path,
                 f"changes from {old} to {new}, which needs 'delta.enableTypeWidening' = 'true'. Set it through Delta first; readers then "
                 "need the feature typeWidening",
@@ -154,14 +164,12 @@ class _Merge:
 
     def looser(self, old: bool, new: bool, path: Path) -> bool:
         if old and not new:
-            raise self.unsupported(path, "has elements or values that become required, which needs a check of all rows")
+            raise _unsupported(self.config, path, "has elements or values that become required, which needs a check of all rows")
         return new
 
-    def unsupported(self, path: Path, problem: str) -> Unsupported:
-        name = name_of(path)
-        return Unsupported(
-            f"Column {name} of table {self.config.table} {problem}.",
-            code="TAHOE_ICEBERG_SCHEMA",
-            table=self.config.table,
-            column=name,
-        )
+
+def _unsupported(config: TableConfig, path: Path, problem: str) -> Unsupported:
+    name = name_of(path)
+    return Unsupported(
+        f"Column {name} of table {config.table} {problem}.", code="TAHOE_ICEBERG_SCHEMA", table=config.table, column=name
+    )

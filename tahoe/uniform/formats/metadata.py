@@ -17,6 +17,7 @@ from tahoe.base.json_values import JsonMapping, JsonObject
 from tahoe.base.version import __version__
 from tahoe.protocol.actions import Metadata
 from tahoe.protocol.iceberg_compat import format_version
+from tahoe.protocol.identifier_fields import identifier_fields
 from tahoe.protocol.properties import TableProperties
 from tahoe.protocol.row_tracking import (
     MATERIALIZED_ROW_COMMIT_VERSION,
@@ -77,8 +78,10 @@ def described(
     document["format-version"] = max(document["format-version"], format_version(TableProperties(metadata.configuration)))
     if document["format-version"] >= 3:
         document.setdefault("next-row-id", 0)
+    identifiers = identifier_fields(schema, metadata.configuration, location)
     document["schemas"], document["current-schema-id"] = _with_schema(
-        document["schemas"], iceberg_schema(schema, document["format-version"])
+        document["schemas"],
+        {**iceberg_schema(schema, document["format-version"]), **({"identifier-field-ids": identifiers} if identifiers else {})},
     )
     maximum = TableProperties(metadata.configuration).max_column_id
     document["last-column-id"] = max(document["last-column-id"], last_column_id(schema), maximum)

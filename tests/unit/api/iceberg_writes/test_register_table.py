@@ -23,8 +23,13 @@ from tests.iceberg_clients import LocalClient, writable_catalog
 from tests.iceberg_rows import append_partitioned
 from tests.interop.engines import canonical
 
-SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "name", StringType()), NestedField(3, "day", DateType()))
-ARROW = pa.schema([("id", pa.int64()), ("name", pa.string()), ("day", pa.date32())])
+SCHEMA = Schema(
+    NestedField(1, "id", LongType(), required=True),
+    NestedField(2, "name", StringType()),
+    NestedField(3, "day", DateType()),
+    identifier_field_ids=[1],
+)
+ARROW = pa.schema([pa.field("id", pa.int64(), nullable=False), ("name", pa.string()), ("day", pa.date32())])
 
 
 def rows(*ids: int) -> pa.Table:
@@ -72,6 +77,7 @@ def test_a_table_of_another_catalog_becomes_a_delta_table(
     registered = client.register_table("sales.orders", before.metadata_location)
     delta = tahoe.Table(root / "sales" / "orders")
     assert canonical(registered.scan().to_arrow()) == canonical(delta.to_arrow()) == canonical(before.scan().to_arrow())
+    assert registered.schema().identifier_field_names() == {"id"}
     registered.append(rows(5))
     delta.append(rows(6))
     assert sorted(client.load_table("sales.orders").scan().to_arrow()["id"].to_pylist()) == [1, 3, 4, 5, 6]

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 import requests
 from pyiceberg.exceptions import BadRequestError, CommitFailedException, ServiceUnavailableError
+from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.schema import Schema
 from pyiceberg.types import (
     BooleanType,
@@ -205,9 +206,84 @@ def test_rules_of_the_table_protect_their_columns(client: LocalClient, tmp_path:
         client.load_table("default.t").transaction().set_properties({"gc.enabled": "true"}).commit_transaction()
     with pytest.raises(BadRequestError, match="another partitioning"), client.load_table("default.t").update_spec() as spec:
         spec.add_identity("part")
-    keyed = Schema(NestedField(1, "id", LongType(), required=True), identifier_field_ids=[1])
-    with pytest.raises(BadRequestError, match="identifier fields"):
-        client.create_table("default.keyed", keyed)
+
+
+KEYED = Schema(
+    NestedField(1, "id", LongType(), required=True),
+    NestedField(2, "name", StringType()),
+    NestedField(3, "s", StructType(NestedField(4, "n", LongType(), required=True)), required=True),
+    identifier_field_ids=[1],
+)
+
+
+def keyed(*ids: int, name: str = "n") -> pa.Table:
+    return pa.table({"id": ids, "name": [name] * len(ids), "s": [{"n": each} for each in ids]}, schema=schema_to_pyarrow(KEYED))
+
+
+def test_identifier_fields_are_kept(client: LocalClient, tmp_path: Path) -> None:
+    table = client.create_table("default.t", KEYED)
+    assert table.schema().identifier_field_names() == {"id"}
+    table.append(keyed(1, 2))
+    table.upsert(keyed(2, 3, name="new"))
+    assert dict(table.scan().to_arrow().select(["id", "name"]).to_pandas().values) == {1: "n", 2: "new", 3: "new"}
+    with table.update_schema() as update:
+        update.set_identifier_fields("id", "s.n")
+    delta = tahoe.Table(tmp_path / "t")
+    delta.rename_column("id", "number")
+    delta.append(pa.table({"number": [4], "name": ["d"], "s": [{"n": 4}]}))
+    assert client.load_table("default.t").schema().identifier_field_names() == {"number", "s.n"}
+    delta.change_column("number", nullable=True)
+    assert client.load_table("default.t").schema().identifier_field_names() == {"s.n"}
+    with client.load_table("default.t").update_schema() as update:
+        update.set_identifier_fields()
+    assert client.load_table("default.t").schema().identifier_field_ids == []
+    assert "tahoe.identifierFieldIds" not in delta.snapshot().metadata.configuration
+    assert delta.check(strict=True) == []
+
+
+def test_columns_become_required_only_in_an_empty_table(client: LocalClient, tmp_path: Path) -> None:
+    table = client.create_table("default.t", SCHEMA)
+    with table.update_schema(allow_incompatible_changes=True) as update:
+        update.update_column("id", required=True)
+        update.add_column("day", DateType(), required=True)
+        update.set_identifier_fields("id", "day")
+    assert table.schema().identifier_field_names() == {"id", "day"}
+    delta = tahoe.Table(tmp_path / "t")
+    with pytest.raises(InvalidRequest, match="day"):
+        delta.append(pa.table({"id": [1], "name": ["a"], "part": ["p"]}))
+    delta.append(pa.table({"id": [1], "name": ["a"], "part": ["p"], "day": pa.array([1], pa.date32())}))
+    update = client.load_table("default.t").update_schema(allow_incompatible_changes=True)
+    with pytest.raises(BadRequestError, match="becomes required"), update:
+        update.update_column("name", required=True)
+    assert delta.check(strict=True) == []
+
+
+def test_identifier_fields_get_the_ids_of_their_columns() -> None:
+    field = {"name": "id", "required": True, "type": "long"}
+    fields = [{"id": 0, **field, "name": "other", "required": False}, {"id": 1, **field}]
+    schema = {"type": "struct", "fields": fields, "identifier-field-ids": [1]}
+    metadata = delta_metadata(NewTable("t", schema), "file:///t", SYSTEM_CLOCK)
+    assert metadata.configuration["tahoe.identifierFieldIds"] == "2"
+
+
+@pytest.mark.parametrize("wrong", [2, 3, 4, 5, 6, 9, "1", True, [1], 1.0])
+def test_identifier_fields_that_no_column_can_be_are_refused(wrong: object) -> None:
+    inner = {"type": "struct", "fields": [{"id": 5, "name": "n", "required": True, "type": "long"}]}
+    fields = [
+        {"id": 1, "name": "id", "required": True, "type": "long"},
+        {"id": 2, "name": "name", "required": False, "type": "string"},
+        {"id": 3, "name": "f", "required": True, "type": "double"},
+        {"id": 4, "name": "s", "required": False, "type": inner},
+        {
+            "id": 6,
+            "name": "l",
+            "required": True,
+            "type": {"type": "list", "element-id": 7, "element": "long", "element-required": True},
+        },
+    ]
+    schema = {"type": "struct", "fields": fields, "identifier-field-ids": [wrong]}
+    with pytest.raises(InvalidRequest, match="identifier field"):
+        delta_metadata(NewTable("t", schema), "file:///t", SYSTEM_CLOCK)
 
 
 # -- staged creation -----------------------------------------------------------------------------------------------------------

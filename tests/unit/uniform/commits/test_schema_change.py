@@ -10,7 +10,7 @@ from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.ops.copies.iceberg_columns import delta_schema
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.types import ArrayType, DecimalType, PrimitiveType, StructType
-from tahoe.uniform.commits.schema_change import SchemaChange, changed_schema, defaults_of, has_dropped_columns
+from tahoe.uniform.commits.schema_change import SchemaChange, changed_schema, defaults_of, has_dropped_columns, refuse_required
 from tahoe.uniform.formats.iceberg_schema import iceberg_schema
 from tests.unit.uniform.commits.test_registration import column, config
 
@@ -32,7 +32,9 @@ def fields(table: TableConfig = TABLE) -> list[dict[str, Any]]:
 
 def change_to(new: list[dict[str, Any]], table: TableConfig = TABLE) -> SchemaChange:
     names = {each.field_id: each.physical_name for each in (*table.schema, *INNER)}
-    return changed_schema(table, delta_schema({"type": "struct", "fields": new}, "t", names))
+    edited = changed_schema(table, delta_schema({"type": "struct", "fields": new}, "t", names))
+    refuse_required(table, edited)
+    return edited
 
 
 def field(number: int, name: str, kind: Any = "long", *, required: bool = False) -> dict[str, Any]:

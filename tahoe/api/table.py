@@ -202,6 +202,8 @@ class Table(Readable):
         """The table's root, without credentials and without a trailing slash."""
         return self.store.url
 
+    _url_in_errors = url
+
     def __repr__(self) -> str:
         try:
             newest = self.snapshot()
@@ -408,7 +410,7 @@ class Table(Readable):
             )
 
         statement = clauses.MergeStatement(source, on, source_alias=source_alias, target_alias=target_alias)
-        return clauses.MergeBuilder(statement, run, lambda statement: merge.explain_merge(self.begin(), statement))
+        return clauses.MergeBuilder(statement, run, lambda statement: merge.explain_merge(self.begin(), statement), self.url)
 
     def changes(
         self,

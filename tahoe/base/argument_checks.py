@@ -4,6 +4,8 @@
 values with one clear meaning (``"id"`` to a list of one name, ``False`` to the property ``"false"``), and raises `WrongArgument` for the
 rest. Lists of names are therefore checked only here, and a new parameter is checked without further code. An annotation that is not in
 `_KINDS` is the name of a class: the argument must be an instance of a class of that name. A test reads all annotations of the public API.
+
+Errors of methods name the table if the object has the attribute `_url_in_errors`, the table's URL.
 """
 
 from __future__ import annotations
@@ -167,9 +169,15 @@ def _checked(function: Callable[..., object]) -> Callable[..., Any]:
                 args = converted(args, kwargs)
             return function(*args, **kwargs)
         except TahoeError as error:
-            raise shortened(error) from error.__cause__
+            raise shortened(_located(error, args[0] if is_method and args else None)) from error.__cause__
 
     return call
+
+
+def _located(error: TahoeError, owner: object) -> TahoeError:
+    """Return the error with the table's URL in its message if its owner has one for errors."""
+    url: str = getattr(owner, "_url_in_errors", "")
+    return error.located_in(url) if url and not isinstance(error, WrongArgument) else error
 
 
 def _called_on_class(function: Callable[..., object], path: str | os.PathLike[str]) -> TypeError:

@@ -112,6 +112,10 @@ class TahoeError(Exception):
                 self.facts.setdefault(name, value)
         return self
 
+    def located_in(self, table: str) -> Self:
+        """Add the URL of a table to this error and its message unless the error is about another table, and return it."""
+        return self.located(table=table) if self.facts.get("table", table) == table else self
+
     def with_hint(self, sentence: str) -> Self:
         """Append a sentence to the message, and return this error; for callers that know the remedy."""
         self._set_message(f"{self.message} {sentence}")

@@ -51,6 +51,16 @@ def naming(table: str, version: int | None, file: str | None = None) -> Iterator
 
 
 @contextmanager
+def naming_table(table: str) -> Iterator[None]:
+    """Add the URL of a table to the message of a `TahoeError` that is raised inside, unless it is about another table."""
+    try:
+        yield
+    except TahoeError as error:
+        error.located_in(table)
+        raise
+
+
+@contextmanager
 def told_as_damage(file: str) -> Iterator[None]:
     """Convert the errors that Arrow raises inside to the error of a data file that cannot be read."""
     try:

@@ -268,7 +268,12 @@ DEFINITIONS = _mistakes(
         "NOT_SUPPORTED_CHANGE_COLUMN",
         ("column id of table", "/orders", "overwriteSchema"),
     ),
-    ('spark.sql("ALTER TABLE orders ADD COLUMN id BIGINT")', "FIELD_ALREADY_EXISTS", ("column id", "Choose another name")),
+    (
+        'spark.sql("ALTER TABLE orders ADD COLUMN id BIGINT")',
+        "FIELD_ALREADY_EXISTS",
+        ("/orders: ", "column id", "Choose another name"),
+    ),
+    ('spark.sql("ALTER TABLE orders RENAME COLUMN nam TO n")', _UNRESOLVED, ("/orders: ", "column nam", "name string")),
     (
         "spark.sql(\"ALTER TABLE orders SET TBLPROPERTIES ('delta.enableChangeDataFed' = 'true')\")",
         "DELTA_UNKNOWN_CONFIGURATION",

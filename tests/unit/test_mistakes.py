@@ -232,6 +232,9 @@ def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     }
 
 
+OF_A_TABLE = [case for case in MISTAKES if case[0].startswith("t.") and case[1] not in ("TypeError", "TAHOE_WRONG_ARGUMENT")]
+
+
 def error_of(statement: str, names: dict[str, Any]) -> Exception:
     try:
         eval(statement, names)
@@ -249,6 +252,12 @@ def test_a_mistake_is_one_short_error(statement: str, code: str, names: dict[str
     assert len(shown.splitlines()) <= MOST_LINES + str(error).count("\n"), shown
     assert len(str(error)) <= LONGEST_MESSAGE
     assert "object at 0x" not in str(error)
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize(("statement", "code"), OF_A_TABLE, ids=[statement for statement, _ in OF_A_TABLE])
+def test_an_error_of_a_table_names_the_table(statement: str, code: str, names: dict[str, Any]) -> None:
+    assert names["t"].url in str(error_of(statement, names))
 
 
 @pytest.mark.every_case

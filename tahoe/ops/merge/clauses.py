@@ -133,6 +133,8 @@ class MergeBuilder:
     statement: MergeStatement
     run: Callable[[MergeStatement], RowsChanged]
     look: Callable[[MergeStatement], MergeExplained]
+    _url_in_errors: str = ""
+    """The table's URL (`tahoe.base.argument_checks`)."""
 
     def when_matched_update(self, set: SqlValues, condition: str | None = None) -> MergeBuilder:
         """Update matched rows: column or nested field → expression over both sides."""

@@ -16,6 +16,7 @@ from tahoe.protocol.column_values.identity import identity_metadata
 from tahoe.schema.column_edits import FIRST, NewColumn, Position
 from tahoe.schema.types import StructField
 from tahoe.schema.types import StructType as DeltaStruct
+from tahoe.snapshot.read_errors import naming_table
 from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.frames import text_columns
 from tahoe.spark.commands.named import Creation
@@ -77,7 +78,12 @@ def _like_other_format(spark: SparkSession, statement: parsed.CreateLike) -> Tab
 
 
 def altered(spark: SparkSession, table: Table, statement: parsed.TableStatement) -> None:
-    """Run ALTER TABLE."""
+    """Run ALTER TABLE; errors name the table."""
+    with naming_table(table.url):
+        _alter(spark, table, statement)
+
+
+def _alter(spark: SparkSession, table: Table, statement: parsed.TableStatement) -> None:
     match statement:
         case parsed.AddColumns():
             _add_columns(table, statement)

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType, StructType
 
 from tahoe.base.exceptions import InvalidRequest, NotFound
+from tahoe.snapshot.read_errors import naming_table
 from tahoe.spark.jvm.bridge import JavaObject
 from tahoe.spark.names.entries import NamedTable, table_named
 from tahoe.spark.names.new_entries import names_view
@@ -167,6 +168,15 @@ def on_table(field: str, prepare: Callable[[SparkSession, JavaObject, Target], C
 
     def resolve(statement: SparkStatement, spark: SparkSession, plan: JavaObject) -> Command | None:
         target = target_of(spark, getattr(plan, field)())
-        return None if target is None else statement.execution(prepare(spark, plan, target))
+        if target is None:
+            return None
+        with naming_table(target.named.table.url):
+            run = prepare(spark, plan, target)
+
+        def execute() -> Rows:
+            with naming_table(target.named.table.url):
+                return run()
+
+        return statement.execution(execute)
 
     return resolve

@@ -6,18 +6,21 @@ A failing hook is logged with the table and version, and the commit remains vali
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import pyarrow as pa
 
 from tahoe.base.clock import Clock
 from tahoe.base.events import observed
-from tahoe.base.exceptions import CorruptTable, StorageFailure
+from tahoe.base.exceptions import CorruptTable, NotFound, StorageFailure
 from tahoe.base.log_fields import about
 from tahoe.base.progress import Progress, silent
 from tahoe.log.checksum import VersionChecksum, encode_checksum, read_checksum
 from tahoe.log.checksum_writer import checksum_of, write_checksum_after, write_checksum_from
+from tahoe.log.files.commits import read_commit
 from tahoe.log.files.last_checkpoint import LastCheckpoint
 from tahoe.log.files.paths import checksum_name
+from tahoe.protocol.table_state import advance_state
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.after_commit import logged_after_commit
 from tahoe.txn.commit import Committed, RetryPolicy, commit
@@ -81,7 +84,10 @@ def checkpoint_snapshot(
 
 def rewrite_checksum(snapshot: Snapshot) -> None:
     """Write the checksum of a version from its live files, ignoring the checksums of earlier versions."""
-    checksum = checksum_of(snapshot.state, snapshot.files(), snapshot.config)
+    state = snapshot.state
+    with suppress(NotFound):  # a checkpoint has neither the commit's timestamp nor its id
+        state = advance_state(state, read_commit(snapshot.store, snapshot.version))
+    checksum = checksum_of(state, snapshot.files(), snapshot.config)
     snapshot.store.put(checksum_name(snapshot.version), encode_checksum(snapshot.version, checksum))
 
 

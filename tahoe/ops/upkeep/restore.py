@@ -33,6 +33,7 @@ from tahoe.ops.tables.requests import RestoreOptions
 from tahoe.protocol.actions import AddFile, Metadata
 from tahoe.protocol.dv import file_name
 from tahoe.protocol.protocols import features_of, upgraded
+from tahoe.protocol.row_tracking import high_water_mark
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.commit import Committed
 from tahoe.txn.transaction import Operation, Transaction
@@ -212,6 +213,9 @@ def _stage(
     transaction.set_protocol(upgraded(newest.protocol, features_of(target.protocol)))
     transaction.stage_files(removes, added(adds, partial(replace, data_change=True)))
     transaction.stage(*restored_clustering(newest, target))
+    mark = high_water_mark(target.state.domains)
+    if mark is not None:  # the newest version may have lost it with the feature, and the restored rows have these ids
+        transaction.row_id_mark = mark
 
 
 def _metadata(newest: Metadata, target: Metadata) -> Metadata:

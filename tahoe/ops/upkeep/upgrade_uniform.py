@@ -200,14 +200,14 @@ def _plans(snapshot: Snapshot, config: TableConfig, compat_version: int, progres
     for add in add_files(snapshot.files()):
         if removes_vectors and add.deletion_vector is not None:
             yield _Plan(add, ("deletion vector",))
-        elif (compat_version > 1 and not _has_layout(add)) or add.num_records is None:
+        elif compat_version == 1 or not _has_layout(add) or add.num_records is None:  # files of version 1 have no tag
             unsure.append(add)
-        elif compat_version > 1 and _tag(add) != str(compat_version):
+        elif _tag(add) != str(compat_version):
             yield _Plan(add, (), ("tag",), _noted(tagged(config, add)))
     expected, partition = expected_schema(config), [column.physical_name for column in config.partition_schema]
     read = tracked(footers(snapshot, unsure), progress, "footers read", len(unsure))
     for add, footer in zip(unsure, read, strict=True):
-        faults = iceberg_faults(footer, expected, partition) if compat_version > 1 else ()
+        faults = iceberg_faults(footer, expected, partition)
         if faults:
             yield _Plan(add, faults)
             continue
@@ -215,7 +215,8 @@ def _plans(snapshot: Snapshot, config: TableConfig, compat_version: int, progres
         counted = add
         if add.num_records is None:
             notes, counted = (*notes, "statistics"), _with_statistics(config, add, footer)
-        yield _Plan(add, (), notes, _noted(tagged(config, counted)))
+        if notes:
+            yield _Plan(add, (), notes, _noted(tagged(config, counted)))
 
 
 def _noted(add: AddFile) -> AddFile:

@@ -7,6 +7,7 @@ import pytest
 
 from tahoe.api.table import Table
 from tahoe.base.exceptions import CorruptTable
+from tahoe.log.checksum import read_checksum
 from tahoe.log.files.last_checkpoint import read_last_checkpoint
 from tahoe.log.files.paths import LAST_CHECKPOINT, SIDECAR_FOLDER, checkpoint_name, checksum_name
 from tahoe.log.segment import checkpoints_in
@@ -90,3 +91,16 @@ def test_a_log_that_contradicts_itself_is_not_guessed_at(memory_url: str) -> Non
     with pytest.raises(CorruptTable, match=r"00000000000000000001\.json"):
         Table(memory_url).repair_log()
     assert table.store.head(checkpoint_name(2)) is None
+
+
+def test_the_rewritten_checksum_keeps_the_timestamp_of_its_commit(tmp_path: Path) -> None:
+    properties = {"delta.enableInCommitTimestamps": "true", "delta.checkpointInterval": "3"}
+    table = Table.create(tmp_path / "t", pa.schema([("id", pa.int64())]), properties=properties)
+    for number in range(3):
+        table.append(pa.table({"id": [number]}))
+    before = read_checksum(table.store, 3)
+    Table(tmp_path / "t").repair_log()
+    after = read_checksum(table.store, 3)
+    assert before is not None and after is not None
+    assert (after.in_commit_timestamp, after.transaction_id) == (before.in_commit_timestamp, before.transaction_id)
+    assert after.in_commit_timestamp is not None and table.check(strict=True) == []

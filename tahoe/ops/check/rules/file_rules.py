@@ -178,8 +178,10 @@ def vectors_need_the_feature(step: Step) -> Breaches:
 
 @RULES.rule("Deletion Vectors")
 def new_vectors_are_allowed(step: Step) -> Breaches:
-    """New ones are only written while `delta.enableDeletionVectors` is true. An earlier one may come back."""
+    """New ones are only written while `delta.enableDeletionVectors` is true. An earlier one may come back, and a clone has its source's."""
     if step.settings.is_on("delta.enableDeletionVectors") or not (step.before.complete or step.commit.version == 0):
+        return
+    if any(value.get("operation") == "CLONE" for value in step.commit.of("commitInfo")):
         return
     if not step.settings.supports(Feature.DELETION_VECTORS):
         return  # reported by another rule

@@ -9,6 +9,7 @@ from tahoe.api.table import Table
 from tahoe.base.clock import SYSTEM_CLOCK
 from tahoe.base.exceptions import ConcurrentWriteException, InvalidRequest, NotFound, TahoeError
 from tahoe.base.progress import Reported
+from tahoe.log.replay import add_files
 from tahoe.ops.upkeep.restore import RestoreRequest, restore
 from tahoe.store.log_store import LogStore
 from tahoe.store.object_store import open_store
@@ -217,3 +218,17 @@ def test_iceberg_shows_the_rows_that_were(store: LogStore) -> None:
     assert current is not None and current.version == done.version
     newest = current.document["snapshots"][-1]["summary"]
     assert newest["total-records"] == "20" and newest["total-data-files"] == "4"
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_rows_restored_from_before_row_tracking_was_dropped_keep_ids_that_no_new_row_gets(tmp_path: Path, version: int) -> None:
+    table = Table.create(tmp_path / "t", pa.schema([("id", pa.int64())]), properties={"delta.enableRowTracking": "true"})
+    table.append(pa.table({"id": [1, 2]}))
+    table.delete("id = 1")
+    table.drop_feature("rowTracking")
+    table.append(pa.table({"id": [3]}))
+    table.restore(version=version)
+    table.append(pa.table({"id": [4]}))
+    ids = [add.base_row_id for add in add_files(table.snapshot().files())]
+    assert None not in ids and len(set(ids)) == len(ids)
+    assert table.check(strict=True) == []

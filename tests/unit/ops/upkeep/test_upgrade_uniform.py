@@ -148,6 +148,17 @@ def test_the_checksum_counts_once_a_file_that_gets_a_tag_beside_a_rewrite(tmp_pa
     assert_iceberg_readers_agree(Table(tmp_path / "t"))
 
 
+def test_files_of_version_1_contain_the_partition_columns(tmp_path: Path) -> None:
+    table = Table.create(tmp_path / "t", pa.schema([("id", pa.int64()), ("p", pa.string())]), partition_by=["p"])
+    table.append(pa.table({"id": [1, 2], "p": ["a", "b"]}))
+    upgrade = table.uniform.upgrade(1)
+    assert set(upgrade.rewritten.values()) == {("field ids", "partition columns")}
+    table.append(pa.table({"id": [3], "p": ["a"]}))
+    assert table.uniform.upgrade(1).version == table.version()
+    assert table.check(strict=True) == []
+    assert_iceberg_readers_agree(table)
+
+
 def forget(table: Table, *adds: AddFile) -> None:
     """Another writer's entries for the same files; not by way of `prepare`, which would refuse them."""
     lines = [json.dumps({"commitInfo": {"operation": "TEST"}}), *(to_json_line(replace(add, data_change=False)) for add in adds)]
@@ -157,7 +168,7 @@ def forget(table: Table, *adds: AddFile) -> None:
 @pytest.mark.breaks_rules("iceberg-allows-no-vectors")
 def test_files_with_dead_rows_lose_them_unless_iceberg_can_have_vectors(tmp_path: Path) -> None:
     for version, properties, rewritten in (
-        (1, {}, 1),
+        (1, {}, 2),  # the other file lacks the ids of columns
         (2, {"delta.universalFormat.config.iceberg.deletes": "position", "delta.columnMapping.mode": "name"}, 0),
         (3, {"delta.columnMapping.mode": "name"}, 0),
     ):

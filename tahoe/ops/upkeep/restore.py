@@ -9,7 +9,7 @@ rebased: a concurrent commit makes it fail, as in the reference.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -33,7 +33,7 @@ from tahoe.ops.tables.requests import RestoreOptions
 from tahoe.protocol.actions import AddFile, Metadata
 from tahoe.protocol.dv import file_name
 from tahoe.protocol.protocols import features_of, upgraded
-from tahoe.protocol.row_tracking import high_water_mark
+from tahoe.protocol.row_tracking import assigns_row_ids, has_row_tracking, high_water_mark
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.commit import Committed
 from tahoe.txn.transaction import Operation, Transaction
@@ -211,11 +211,28 @@ def _stage(
     transaction.set_metadata(_metadata(newest.metadata, target.metadata))
     # Never lower the protocol: readers of this version must still be able to read older versions.
     transaction.set_protocol(upgraded(newest.protocol, features_of(target.protocol)))
-    transaction.stage_files(removes, added(adds, partial(replace, data_change=True)))
+    transaction.stage_files(removes, added(adds, partial(_restored, _row_ids_given_since(newest, target))))
     transaction.stage(*restored_clustering(newest, target))
     mark = high_water_mark(target.state.domains)
     if mark is not None:  # the newest version may have lost it with the feature, and the restored rows have these ids
         transaction.row_id_mark = mark
+
+
+def _restored(row_ids: Mapping[str, tuple[int, int]], add: AddFile) -> AddFile:
+    base_row_id, commit_version = row_ids.get(add.path, (add.base_row_id, add.default_row_commit_version))
+    return replace(add, data_change=True, base_row_id=base_row_id, default_row_commit_version=commit_version)
+
+
+def _row_ids_given_since(newest: Snapshot, target: Snapshot) -> dict[str, tuple[int, int]]:
+    """Return the base row id and the commit version that removed files got after the target version, by path.
+
+    A file keeps its row ids when it is added again (PROTOCOL.md, "Writer Requirements for Row Tracking").
+    """
+    if not assigns_row_ids(newest.config) or has_row_tracking(target.config):
+        return {}
+    tombstones = newest.tombstones().select(["path", "baseRowId", "defaultRowCommitVersion"])
+    rows = tombstones.filter(pc.and_(tombstones["baseRowId"].is_valid(), tombstones["defaultRowCommitVersion"].is_valid()))
+    return {path: (base_row_id, version) for path, base_row_id, version in zip(*rows.to_pydict().values(), strict=True)}
 
 
 def _metadata(newest: Metadata, target: Metadata) -> Metadata:

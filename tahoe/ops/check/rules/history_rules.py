@@ -190,9 +190,12 @@ def tracked_tables_have_all_row_ids(step: Step) -> Breaches:
 
 @RULES.rule("Writer Requirements for Column Mapping")
 def physical_names_stay(step: Step) -> Breaches:
-    """A column's physical name never changes."""
+    """While files of the version before stay, a column's physical name does not change."""
     before = step.before.settings
-    if before is None or not step.commit.of("metaData") or "none" in (before.mapping_mode, step.settings.mapping_mode):
+    removed = {step.before.key(value) for value in step.commit.of("remove")}
+    if before is None or not step.commit.of("metaData") or not (step.before.adds.keys() - removed):
+        return
+    if "none" in (before.mapping_mode, step.settings.mapping_mode):
         return
     key = "delta.columnMapping.id"
     names = {field.metadata.get(key): field.physical[-1] for field in before.fields}

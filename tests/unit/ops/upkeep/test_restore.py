@@ -234,3 +234,15 @@ def test_rows_restored_from_before_row_tracking_was_dropped_keep_ids_that_no_new
     ids = [add.base_row_id for add in add_files(table.snapshot().files())]
     assert None not in ids and len(set(ids)) == len(ids)
     assert table.check(strict=True) == []
+
+
+def test_rows_restored_from_before_row_tracking_was_enabled_keep_the_ids_that_they_got(tmp_path: Path) -> None:
+    table = Table.create(tmp_path / "t", pa.schema([("id", pa.int64())]))
+    table.append(pa.table({"id": [1, 2]}))
+    table.set_properties({"delta.enableRowTracking": "true"})
+    (given,) = add_files(table.snapshot().files())
+    table.overwrite(pa.table({"id": [3]}))
+    table.restore(version=1)
+    (restored,) = add_files(table.snapshot().files())
+    assert (restored.base_row_id, restored.default_row_commit_version) == (given.base_row_id, given.default_row_commit_version)
+    assert given.base_row_id is not None and table.check(strict=True) == []

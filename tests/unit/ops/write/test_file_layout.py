@@ -46,8 +46,9 @@ def test_a_column_that_the_file_has_not_yet_is_no_fault() -> None:
         pa.schema([field("a", pa.int64(), None)]),
         pa.schema([field("s", place(3, 9), 2)]),
         pa.schema([field("l", pa.list_(field("element", place(7, None), 6)), 5)]),
+        pa.schema([field("a", pa.int64(), 1), field("dropped", pa.list_(field("element", pa.int64(), None)), 9)]),
     ],
-    ids=["another id", "no id", "inside a struct", "inside a list"],
+    ids=["another id", "no id", "inside a struct", "inside a list", "of a dropped column"],
 )
 def test_an_id_that_is_missing_or_another_is_a_fault_at_any_depth(file: pa.Schema) -> None:
     assert iceberg_faults(footer(file), GOOD, []) == ("field ids",)

@@ -192,8 +192,7 @@ def tracked_tables_have_all_row_ids(step: Step) -> Breaches:
 def physical_names_stay(step: Step) -> Breaches:
     """While files of the version before stay, a column's physical name does not change."""
     before = step.before.settings
-    removed = {step.before.key(value) for value in step.commit.of("remove")}
-    if before is None or not step.commit.of("metaData") or not (step.before.adds.keys() - removed):
+    if before is None or not step.commit.of("metaData") or not _files_stay(step):
         return
     if "none" in (before.mapping_mode, step.settings.mapping_mode):
         return
@@ -220,8 +219,7 @@ def the_highest_id_never_sinks(step: Step) -> Breaches:
 def columns_change_their_type_by_widening(step: Step) -> Breaches:
     """While files of the version before stay, a column's new type is recorded in its `delta.typeChanges`."""
     before = step.before.settings
-    removed = {step.before.key(value) for value in step.commit.of("remove")}
-    if before is None or not step.commit.of("metaData") or not (step.before.adds.keys() - removed):
+    if before is None or not step.commit.of("metaData") or not _files_stay(step):
         return
     types = {_identity(step, field): field for field in before.fields}
     for field in step.settings.fields:
@@ -230,6 +228,13 @@ def columns_change_their_type_by_widening(step: Step) -> Breaches:
             continue
         if earlier.type not in (field.type, "void") and "delta.typeChanges" not in field.metadata:
             yield f"column {field.name} was {earlier.type} and is {field.type}, with no word of it in delta.typeChanges"
+
+
+def _files_stay(step: Step) -> bool:
+    """Whether files of the version before stay. Those that a RESTORE leaves are of the restored version, with its columns."""
+    if any(value.get("operation") == "RESTORE" for value in step.commit.of("commitInfo")):
+        return False
+    return bool(step.before.adds.keys() - {step.before.key(value) for value in step.commit.of("remove")})
 
 
 def _identity(step: Step, field: Any) -> Any:

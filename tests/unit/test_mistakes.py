@@ -254,7 +254,6 @@ def test_a_mistake_is_one_short_error(statement: str, code: str, names: dict[str
     assert "object at 0x" not in str(error)
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize(("statement", "code"), OF_A_TABLE, ids=[statement for statement, _ in OF_A_TABLE])
 def test_an_error_of_a_table_names_the_table(statement: str, code: str, names: dict[str, Any]) -> None:
     assert names["t"].url in str(error_of(statement, names))

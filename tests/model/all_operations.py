@@ -137,6 +137,15 @@ class History:
             assert name in IN_STEPS or Table(self.table.url).version() == version, "what is refused changes nothing"
         self.compare()
 
+    def run(self, steps: int) -> None:
+        """Run so many operations; an error names those before it."""
+        try:
+            for _ in range(steps):
+                self.step()
+        except Exception as error:
+            error.add_note("; ".join(self.steps))
+            raise
+
     def operations(self) -> Mapping[str, Callable[[Any], object]]:
         """Return the operations by name."""
         return OPERATIONS
@@ -170,6 +179,35 @@ class History:
     def becomes(self, rows: Sequence[Row], columns: Mapping[str, pa.DataType] | None = None) -> None:
         """Expect these rows from now on."""
         self.expected = Expected(tuple(rows), self.expected.columns if columns is None else columns)
+
+    def loses(self, *, number: int, above: bool) -> None:
+        """Expect the deletion of the row with an id, or of all rows above it."""
+        self.becomes([row for row in self.expected.rows if not (row["id"] > number if above else row["id"] == number)])
+
+    def is_updated(self, numbers: set[int]) -> None:
+        """Expect another name in the rows with these ids."""
+        self.becomes([{**row, "name": "updated"} if row["id"] in numbers else row for row in self.expected.rows])
+
+    def source(self) -> list[Row]:
+        """Return the source of a MERGE: some ids of the table, and new ones."""
+        source, matched = self.new_rows(), [row["id"] for row in self.expected.rows if self.chance.random() < 0.2]
+        return source + [{**row, "id": number} for row, number in zip(self.new_rows(), matched, strict=False)]
+
+    def is_merged(self, source: Sequence[Row]) -> None:
+        """Expect the rows of a source in place of those with their ids, and its other rows."""
+        by_id = {row["id"]: row for row in source}
+        stay = [by_id.pop(row["id"], row) for row in self.expected.rows]
+        self.becomes([*stay, *by_id.values()])
+
+    def is_renamed(self, name: str, new: str) -> None:
+        """Expect another name of a column."""
+        columns = {new if each == name else each: kind for each, kind in self.expected.columns.items()}
+        self.becomes([{new if each == name else each: row[each] for each in row} for row in self.expected.rows], columns)
+
+    def is_dropped(self, name: str) -> None:
+        """Expect no such column."""
+        columns = {each: kind for each, kind in self.expected.columns.items() if each != name}
+        self.becomes([{each: row[each] for each in columns} for row in self.expected.rows], columns)
 
     def free_column(self, kind: pa.DataType | None = None) -> str | None:
         """Return a column that operations do not refer to; None if there is none of the type."""
@@ -210,7 +248,7 @@ def overwrite(history: History) -> None:
 def delete(history: History) -> None:
     number, above = history.some_id(), history.chance.random() < 0.2
     history.table.delete(f"id {'>' if above else '='} {number}")
-    history.becomes([row for row in history.expected.rows if not (row["id"] > number if above else row["id"] == number)])
+    history.loses(number=number, above=above)
 
 
 def delete_all(history: History) -> None:
@@ -222,18 +260,14 @@ def delete_all(history: History) -> None:
 def update(history: History) -> None:
     numbers = {history.some_id(), history.some_id()}
     history.table.update({"name": "'updated'"}, f"id IN ({', '.join(map(str, numbers))})")
-    history.becomes([{**row, "name": "updated"} if row["id"] in numbers else row for row in history.expected.rows])
+    history.is_updated(numbers)
 
 
 def merge(history: History) -> None:
-    source = history.new_rows()
-    matched = {row["id"] for row in history.expected.rows if history.chance.random() < 0.2}
-    source += [{**row, "id": number} for row, number in zip(history.new_rows(), matched, strict=False)]
+    source = history.source()
     builder = history.table.merge(rows_of(source, history.expected.columns), "target.id = source.id")
     builder.when_matched_update_all().when_not_matched_insert_all().execute()
-    by_id = {row["id"]: row for row in source}
-    stay = [by_id.pop(row["id"], row) for row in history.expected.rows]
-    history.becomes([*stay, *by_id.values()])
+    history.is_merged(source)
 
 
 # -- columns -----------------------------------------------------------------------------------------------------------------
@@ -250,17 +284,14 @@ def rename_column(history: History) -> None:
     name, new = history.free_column(), f"renamed{len(history.steps)}"
     if name is not None:
         history.table.rename_column(name, new)
-        columns = {new if each == name else each: kind for each, kind in history.expected.columns.items()}
-        rows = [{new if each == name else each: value for each, value in row.items()} for row in history.expected.rows]
-        history.becomes(rows, columns)
+        history.is_renamed(name, new)
 
 
 def drop_column(history: History) -> None:
     name = history.free_column()
     if name is not None:
         history.table.drop_columns([name])
-        columns = {each: kind for each, kind in history.expected.columns.items() if each != name}
-        history.becomes([{each: row[each] for each in columns} for row in history.expected.rows], columns)
+        history.is_dropped(name)
 
 
 def widen_column(history: History) -> None:

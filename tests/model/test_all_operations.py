@@ -16,10 +16,4 @@ STEPS = 25
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("seed", [*range(2), *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(2, 200))])
 def test_every_operation_does_what_it_does_to_a_list_of_rows(seed: int, tmp_path: Path) -> None:
-    history = History(tmp_path, seed)
-    try:
-        for _ in range(STEPS):
-            history.step()
-    except Exception as error:
-        error.add_note(f"seed {seed}: {'; '.join(history.steps)}")
-        raise
+    History(tmp_path, seed).run(STEPS)

@@ -60,7 +60,7 @@ def write(history: SqlHistory) -> None:
 def delete(history: SqlHistory) -> None:
     number, above = history.some_id(), history.chance.random() < 0.2
     history.sql(f"DELETE FROM {{t}} WHERE id {'>' if above else '='} {number}")
-    history.becomes([row for row in history.expected.rows if not (row["id"] > number if above else row["id"] == number)])
+    history.loses(number=number, above=above)
 
 
 def delete_all(history: SqlHistory) -> None:
@@ -72,35 +72,28 @@ def delete_all(history: SqlHistory) -> None:
 def update(history: SqlHistory) -> None:
     numbers = {history.some_id(), history.some_id()}
     history.sql(f"UPDATE {{t}} SET name = 'updated' WHERE id IN ({', '.join(map(str, numbers))})")
-    history.becomes([{**row, "name": "updated"} if row["id"] in numbers else row for row in history.expected.rows])
+    history.is_updated(numbers)
 
 
 def merge(history: SqlHistory) -> None:
-    source = history.new_rows()
-    matched = {row["id"] for row in history.expected.rows if history.chance.random() < 0.2}
-    source += [{**row, "id": number} for row, number in zip(history.new_rows(), matched, strict=False)]
+    source = history.source()
     history.frame(source).createOrReplaceTempView("source")
     history.sql("MERGE INTO {t} t USING source s ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *")
-    by_id = {row["id"]: row for row in source}
-    stay = [by_id.pop(row["id"], row) for row in history.expected.rows]
-    history.becomes([*stay, *by_id.values()])
+    history.is_merged(source)
 
 
 def rename_column(history: SqlHistory) -> None:
     name, new = history.free_column(), f"renamed{len(history.steps)}"
     if name is not None:
         history.sql(f"ALTER TABLE {{t}} RENAME COLUMN {name} TO {new}")
-        columns = {new if each == name else each: kind for each, kind in history.expected.columns.items()}
-        rows = [{new if each == name else each: value for each, value in row.items()} for row in history.expected.rows]
-        history.becomes(rows, columns)
+        history.is_renamed(name, new)
 
 
 def drop_column(history: SqlHistory) -> None:
     name = history.free_column()
     if name is not None:
         history.sql(f"ALTER TABLE {{t}} DROP COLUMN {name}")
-        columns = {each: kind for each, kind in history.expected.columns.items() if each != name}
-        history.becomes([{each: row[each] for each in columns} for row in history.expected.rows], columns)
+        history.is_dropped(name)
 
 
 def widen_column(history: SqlHistory) -> None:
@@ -161,10 +154,4 @@ STATEMENTS: Mapping[str, Callable[[SqlHistory], object]] = {
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 60))])
 def test_every_statement_does_what_it_does_to_a_list_of_rows(spark: SparkSession, seed: int, tmp_path: Path) -> None:
-    history = SqlHistory(spark, tmp_path, seed)
-    try:
-        for _ in range(STEPS):
-            history.step()
-    except Exception as error:
-        error.add_note(f"seed {seed}: {'; '.join(history.steps)}")
-        raise
+    SqlHistory(spark, tmp_path, seed).run(STEPS)

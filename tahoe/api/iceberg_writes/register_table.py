@@ -23,9 +23,6 @@ from tahoe.txn.hooks import commit_transaction, default_hooks
 from tahoe.uniform.external.metadata_listing import newest_metadata
 from tahoe.uniform.formats.metadata_files import FOLDER
 
-_COMPAT_VERSIONS = {1: 2, 2: 2, 3: 3}
-"""The version of IcebergCompat by Iceberg's format version."""
-
 
 def metadata_file(url: str, location: str) -> str:
     """Return the name of a metadata file in the folder of a table.
@@ -85,7 +82,7 @@ def register_table(table: Table, name: str) -> None:
     # The hook of UniForm would refuse to convert over the metadata of the other writer, and log that.
     commit = partial(commit_transaction, policy=table.policy, hooks=default_hooks(table.clock))
     convert(table.begin, commit, partial(iceberg_table, table.store, IcebergRequest()), ConvertRequest())
-    upgrade_uniform(table.begin, commit, _COMPAT_VERSIONS[_format_version(table.store, name)])
+    upgrade_uniform(table.begin, commit, 3 if _format_version(table.store, name) >= 3 else 2)
     table.uniform.sync(rebuild=True)
 
 

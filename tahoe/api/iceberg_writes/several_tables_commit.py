@@ -53,23 +53,18 @@ class ChangedTable:
         return snapshot
 
 
-def check_changes(changes: Sequence[tuple[str, TableChange]]) -> None:
-    """Refuse what no transaction over several tables can be.
-
-    Args:
-        changes: the URL of each table, with its change.
-
-    Raises:
-        InvalidRequest: a table is named twice.
-        Unsupported: too many tables, or one of them is created.
-    """
+def check_changes(changes: Sequence[TableChange]) -> None:
+    """Raise `Unsupported` for what no transaction over several tables can be: too many changes, or the creation of a table."""
     if len(changes) > _MOST_TABLES:
-        raise _unsupported(f"The transaction changes {len(changes)} tables, and the maximum is {_MOST_TABLES}.")
-    if len({url for url, _ in changes}) < len(changes):
-        raise invalid("The transaction names a table twice. Send one change for each table.")
-    created = next((url for url, change in changes if change.creates), None)
-    if created is not None:
-        raise _unsupported(f"The transaction creates {created} and changes other tables. Create the table first.")
+        raise Unsupported(
+            f"The transaction changes {len(changes)} tables, and the maximum is {_MOST_TABLES}. Commit fewer at once.",
+            code="TAHOE_ICEBERG_SEVERAL_TABLES",
+        )
+    if any(change.creates for change in changes):
+        raise Unsupported(
+            "The transaction creates a table and changes other tables. Create the table first.",
+            code="TAHOE_ICEBERG_SEVERAL_TABLES",
+        )
 
 
 def commit_changes(tables: Sequence[ChangedTable], commit: Commit) -> None:
@@ -80,9 +75,11 @@ def commit_changes(tables: Sequence[ChangedTable], commit: Commit) -> None:
 
     Raises:
         DeltaConcurrentModificationException: a requirement is not met, or another writer committed first; nothing was committed.
-        InvalidRequest: a change contradicts itself or its table, or rows break a rule of the table.
+        InvalidRequest: a table is named twice; a change contradicts itself or its table, or rows break a rule of the table.
         Unsupported: a change that a Delta table cannot follow; or the tables are not managed by one coordinator.
     """
+    if len({each.table.url for each in tables}) < len(tables):
+        raise invalid("The transaction names a table twice. Send one change for each table.")
     if are_committed(tables):
         return
     try:
@@ -94,9 +91,10 @@ def commit_changes(tables: Sequence[ChangedTable], commit: Commit) -> None:
     except InvalidRequest as error:
         if error.code != "TAHOE_NOT_ONE_COORDINATOR":
             raise
-        raise _unsupported(
+        raise Unsupported(
             f"The transaction changes {len(tables)} tables, and no coordinator manages all of them. Commit them one by one. Or start the "
-            "server with TAHOE_COORDINATOR, and create tables with the property delta.feature.catalogManaged = supported."
+            "server with TAHOE_COORDINATOR, and create tables with the property delta.feature.catalogManaged = supported.",
+            code="TAHOE_ICEBERG_SEVERAL_TABLES",
         ) from error
 
 
@@ -108,7 +106,3 @@ def are_committed(tables: Sequence[ChangedTable]) -> bool:
         table = adding[committed.index(True)].table.url
         raise invalid(f"The transaction adds a snapshot that the table {table} has, and others that their tables do not have.")
     return any(committed)
-
-
-def _unsupported(message: str) -> Unsupported:
-    return Unsupported(message, code="TAHOE_ICEBERG_SEVERAL_TABLES")

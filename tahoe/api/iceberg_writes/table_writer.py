@@ -105,7 +105,7 @@ class IcebergWriter:
         if len(changes) == 1:
             self.commit(changes[0].namespace, changes[0].name, changes[0].change)
             return
-        check_changes([(self._warehouse.url_of(each.namespace, each.name), each.change) for each in changes])
+        check_changes([each.change for each in changes])
         tables = [self._changed_table(each) for each in changes]
         try:
             commit_changes(tables, self._committed)

@@ -136,6 +136,8 @@ def test_transactions_that_cannot_be_committed_are_refused_by_name(managed: Ware
     assert "maximum is 100" in refused(managed.commit_changes(*many), 400, "UnsupportedOperationException")
     creation = {"requirements": [{"type": "assert-create"}], "updates": []}
     assert "Create the table first" in refused(managed.commit(a=request, b=creation), 400, "UnsupportedOperationException")
+    message = refused(managed.commit(a=request, absent=creation), 400, "UnsupportedOperationException")
+    assert "Create the table first" in message
     missing = b.request("append", b.data_file(3))
     next((b.root / "data").iterdir()).unlink()
     assert "There is no file" in refused(managed.commit(a=request, b=missing), 400, "BadRequestException")

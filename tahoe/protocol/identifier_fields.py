@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from tahoe.base.exceptions import CorruptTable
+from tahoe.protocol.properties import property_text
 from tahoe.schema.types import ArrayType, MapType, StructType
 
 IDENTIFIER_FIELDS = "tahoe.identifierFieldIds"
@@ -22,6 +23,11 @@ def identifier_property(ids: Iterable[int]) -> dict[str, str]:
     return {IDENTIFIER_FIELDS: text} if text else {}
 
 
+def without_identifier_property(configuration: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties of a table without this one, in any case."""
+    return {key: value for key, value in configuration.items() if key.lower() != IDENTIFIER_FIELDS.lower()}
+
+
 def identifier_fields(schema: StructType, configuration: Mapping[str, str], table: str) -> list[int]:
     """Return the ids of the identifier fields, ascending.
 
@@ -32,7 +38,7 @@ def identifier_fields(schema: StructType, configuration: Mapping[str, str], tabl
 
     Raises `CorruptTable` if the property is no list of ids.
     """
-    text = configuration.get(IDENTIFIER_FIELDS, "")
+    text = property_text(configuration, IDENTIFIER_FIELDS) or ""
     parts = [part.strip() for part in text.split(",")] if text else []
     if not all(part.isascii() and part.isdecimal() for part in parts):
         raise CorruptTable(

@@ -99,7 +99,7 @@ class TableProperties:
     def get(self, key: str) -> Any:
         """Return the typed value of the property `key` (full name), or its default. Raises `CorruptTable` if the table's value is invalid."""
         row = _ROWS[key.lower()]
-        text = _lookup(self.configuration, key)
+        text = property_text(self.configuration, key)
         if text is None:
             return row.default
         try:
@@ -382,7 +382,8 @@ _ALL_ROWS = (
 _ROWS = {row.key.lower(): row for row in _ALL_ROWS}
 
 
-def _lookup(configuration: Mapping[str, str], key: str) -> str | None:
+def property_text(configuration: Mapping[str, str], key: str) -> str | None:
+    """Return the text of a property, whose key is compared without regard to case; None if it is not set."""
     exact = configuration.get(key)
     if exact is not None:
         return exact

@@ -18,7 +18,7 @@ from tahoe.protocol.actions import Metadata
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.features import Feature
 from tahoe.protocol.iceberg_compat import format_version
-from tahoe.protocol.identifier_fields import IDENTIFIER_FIELDS, identifier_property, possible_identifiers
+from tahoe.protocol.identifier_fields import identifier_property, possible_identifiers, without_identifier_property
 from tahoe.protocol.properties import FEATURE_PREFIX
 from tahoe.protocol.row_tracking import MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID
 from tahoe.schema.mapping import ID_KEY, NESTED_IDS_KEY, assign_ids, check_mapping_of_columns, explode, transform_fields
@@ -334,7 +334,7 @@ def _columns(schema: JsonMapping, table: str, names: Mapping[int, str]) -> Struc
 
 def _with_identifiers(metadata: Metadata, schema: JsonMapping) -> Metadata:
     """Return the metadata with the identifier fields of an Iceberg schema."""
-    configuration = {key: value for key, value in metadata.configuration.items() if key != IDENTIFIER_FIELDS}
+    configuration = without_identifier_property(metadata.configuration)
     return replace(metadata, configuration={**configuration, **identifier_property(schema.get("identifier-field-ids") or ())})
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.base.lazy import pq
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.properties import property_text
 from tahoe.protocol.statistics.collect import multipart_names
 from tahoe.schema.types import ArrayType, MapType, PrimitiveType, StructField, leaves
 from tahoe.settings.warn_once import warn_once
@@ -25,9 +26,7 @@ _WITHOUT = ("boolean", "void", "variant")
 
 def bloom_filter_columns(config: TableConfig) -> list[str]:
     """Return the Parquet paths of the columns that get a filter, with physical names; other entries of the property are logged once."""
-    named = next(
-        (value for key, value in config.metadata.configuration.items() if key.lower() == BLOOM_FILTER_COLUMNS.lower()), ""
-    )
+    named = property_text(config.metadata.configuration, BLOOM_FILTER_COLUMNS) or ""
     if not named.strip():
         return []
     try:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tahoe.base.exceptions import InvalidRequest, NotFound, Unsupported
+from tahoe.protocol.properties import property_text
 from tahoe.uniform.catalogs.catalog import Catalog, translated_errors
 from tahoe.uniform.catalogs.catalog_entries import CatalogEntry, GlueCatalog, HiveCatalog, RestCatalog, SqlCatalog
 
@@ -28,7 +29,7 @@ _KINDS: Mapping[str, type[CatalogEntry]] = {
 
 def catalog_names(configuration: Mapping[str, str]) -> list[str]:
     """Return the catalogs that the table's property names. Raises `InvalidRequest` for text that is not a list of names."""
-    text = next((value for key, value in configuration.items() if key.lower() == CATALOGS_KEY), "")
+    text = property_text(configuration, CATALOGS_KEY) or ""
     names = [part.strip() for part in text.split(",") if part.strip()]
     for name in names:
         if not _NAMED.fullmatch(name):

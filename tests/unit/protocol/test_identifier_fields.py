@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tahoe.base.exceptions import CorruptTable
-from tahoe.protocol.identifier_fields import IDENTIFIER_FIELDS, identifier_fields, identifier_property
+from tahoe.protocol.identifier_fields import (
+    IDENTIFIER_FIELDS,
+    identifier_fields,
+    identifier_property,
+    without_identifier_property,
+)
 from tahoe.schema.types import ArrayType, PrimitiveType, StructField, StructType
 
 LONG = PrimitiveType("long")
@@ -38,6 +43,12 @@ def test_columns_that_are_gone_or_optional_are_left_out() -> None:
 def test_a_property_that_is_no_list_of_ids_is_an_error(text: str) -> None:
     with pytest.raises(CorruptTable, match=r"tahoe\.identifierFieldIds of table t"):
         identifier_fields(SCHEMA, {IDENTIFIER_FIELDS: text}, "t")
+
+
+def test_the_property_is_found_and_removed_in_any_case() -> None:
+    configuration = {IDENTIFIER_FIELDS.upper(): "5", "other": "x"}
+    assert identifier_fields(SCHEMA, configuration, "t") == [5]
+    assert without_identifier_property(configuration) == {"other": "x"}
 
 
 def test_spaces_between_ids_are_allowed() -> None:

@@ -26,16 +26,23 @@ from rich.table import Table as Grid
 
 import tahoe
 
-# Writes the process's own figures to standard error at its end. VmHWM is the peak of this program; `getrusage` would include the parent's.
+# VmHWM is the peak of this program; `getrusage` would include the parent's. The process exits at once, since deltalake sometimes aborts at
+# the end of its process, which must not discard the figures.
 FIGURES = """
-import atexit, sys, time
-def figures():
-    seconds = time.process_time()
-    peak = next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM:"))
-    print(seconds, peak, file=sys.stderr, flush=True)
-atexit.register(figures)
+import os, sys, time
+seconds = time.process_time()
+peak = next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM:"))
+print(seconds, peak, file=sys.stderr, flush=True)
+os._exit(0)
 """
-COMMAND = "sys.argv = ['tahoe', *{words!r}]\nfrom tahoe.cli.main import main\nmain()"
+COMMAND = """import sys
+sys.argv = ['tahoe', *{words!r}]
+from tahoe.cli.main import main
+try:
+    main()
+except SystemExit as end:
+    assert not end.code, f"exit code {{end.code}}"
+"""
 ROWS = "import pyarrow as pa\nrows = pa.table({'id': pa.array([1, 2, 3]), 'name': pa.array(['a', 'b', 'c'])})\n"
 TAHOE = (
     ROWS
@@ -115,7 +122,7 @@ def filled(program: str, new: Path) -> str:
 
 def run(program: str, new: Path, environment: dict[str, str]) -> Used:
     """Run a program in a process of its own, and delete the table that it created."""
-    command = [sys.executable, "-c", FIGURES + program]
+    command = [sys.executable, "-c", f"{program}\n{FIGURES}"]
     done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
     shutil.rmtree(new, ignore_errors=True)
     seconds, kibibytes = done.stderr.splitlines()[-1].split()

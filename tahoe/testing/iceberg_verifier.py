@@ -13,6 +13,7 @@ import io
 import json
 import re
 import zlib
+from itertools import pairwise
 from typing import Any
 
 from tahoe.base.exceptions import NotFound
@@ -44,11 +45,12 @@ def newest_document(store: LogStore) -> dict[str, Any] | None:
     return document
 
 
-def verify(store: LogStore) -> int:
+def verify(store: LogStore, *, is_linear: bool = True) -> int:
     """Check the newest metadata and every snapshot in it, files, deletes, statistics and row ids, against the Delta log.
 
     Args:
         store: the table's root.
+        is_linear: whether every snapshot followed the one before it, that is, no Iceberg client made an earlier one current.
 
     Returns:
         The Delta version that the newest metadata shows.
@@ -58,41 +60,58 @@ def verify(store: LogStore) -> int:
     version = int(document["properties"]["delta-version"])
     assert document["format-version"] == (3 if Feature.ICEBERG_COMPAT_V3 in Snapshot.at(store, version).config.features else 2)
     assert document["location"] == store.url
-    parent = None
     for snapshot in document["snapshots"]:
         at = Snapshot.at(store, int(snapshot["summary"]["delta-version"]))
         _verify_snapshot(store, document, snapshot, at)
-        assert parent is None or snapshot["parent-snapshot-id"] == parent["snapshot-id"]
-        assert parent is None or snapshot["sequence-number"] > parent["sequence-number"]
-        parent = snapshot
-    ids = [snapshot["snapshot-id"] for snapshot in document["snapshots"]]
-    assert len(set(ids)) == len(ids)
-    assert [entry["snapshot-id"] for entry in document["snapshot-log"]] == ids
-    if parent is not None:
-        assert document["current-snapshot-id"] == document["refs"]["main"]["snapshot-id"] == parent["snapshot-id"]
-        assert document["last-sequence-number"] == parent["sequence-number"]
+    current = _verify_history(document, is_linear)
+    if current is not None:
         now = Snapshot.at(store, version)
-        assert set(live_entries(store, parent)) == _live(store, now), "the current snapshot is the version the properties name"
-        assert dead_positions(store, parent) == _vectors(store, now), "and so are its deleted rows"
+        assert set(live_entries(store, current)) == _live(store, now), "the current snapshot is the version the properties name"
+        assert dead_positions(store, current) == _vectors(store, now), "and so are its deleted rows"
     if document["format-version"] >= 3:
-        _verify_row_ids(store, document)
+        _verify_row_ids(store, document, is_linear)
     for entry in document["metadata-log"]:
         assert store.head(_name(store, entry["metadata-file"])), "the metadata log names existing files"
     return version
 
 
-def _verify_row_ids(store: LogStore, document: dict[str, Any]) -> None:
+def _verify_history(document: dict[str, Any], is_linear: bool) -> dict[str, Any] | None:
+    """Check the order of the snapshots, their log and the branch main; return the current snapshot, None for a table without."""
+    snapshots = {snapshot["snapshot-id"]: snapshot for snapshot in document["snapshots"]}
+    assert len(snapshots) == len(document["snapshots"])
+    if not snapshots:
+        assert not document["snapshot-log"]
+        return None
+    numbers = [snapshot["sequence-number"] for snapshot in snapshots.values()]
+    assert numbers == sorted(set(numbers))
+    assert document["last-sequence-number"] == numbers[-1] or (not is_linear and document["last-sequence-number"] > numbers[-1])
+    log = [entry["snapshot-id"] for entry in document["snapshot-log"]]
+    times = [entry["timestamp-ms"] for entry in document["snapshot-log"]]
+    assert set(log) == set(snapshots) and times == sorted(times)
+    assert not is_linear or log == list(snapshots)
+    for position, (before, after) in enumerate(pairwise(log), start=1):
+        is_new = after not in log[:position] and times[position] == snapshots[after]["timestamp-ms"]
+        assert not is_new or snapshots[after]["parent-snapshot-id"] == before, "a snapshot follows the one that was current"
+    assert document["current-snapshot-id"] == document["refs"]["main"]["snapshot-id"] == log[-1]
+    return snapshots[log[-1]]
+
+
+def _verify_row_ids(store: LogStore, document: dict[str, Any], is_linear: bool) -> None:
     """Check that the row ids of each snapshot follow those of the previous one, and that the table's next row id is unused."""
     following = None
     for snapshot in document["snapshots"]:
         if "first-row-id" in snapshot:  # format 2 has none
-            assert following is None or snapshot["first-row-id"] == following
+            assert (
+                following is None
+                or snapshot["first-row-id"] == following
+                or (not is_linear and snapshot["first-row-id"] > following)
+            )
             following = snapshot["first-row-id"] + snapshot["added-rows"]
             for manifest in _records(store.get(_name(store, snapshot["manifest-list"]))):
                 assert (manifest["first_row_id"] is None) == (manifest["content"] == 1)
             for entry in live_entries(store, snapshot).values():
                 assert entry["data_file"]["first_row_id"] + entry["data_file"]["record_count"] <= document["next-row-id"]
-    assert following is None or following == document["next-row-id"]
+    assert following is None or following == document["next-row-id"] or (not is_linear and following < document["next-row-id"])
 
 
 def live_entries(store: LogStore, snapshot: dict[str, Any]) -> dict[str, dict[str, Any]]:

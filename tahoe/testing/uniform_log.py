@@ -104,11 +104,11 @@ class DeltaLog:
         )
         self.commit(self.protocol, self.metadata, *mark)
 
-    def commit(self, *actions: Action, timestamp: int | None = None) -> int:
-        """Write the next version, by default with the log's own next timestamp; return the version."""
+    def commit(self, *actions: Action, timestamp: int | None = None, info: Mapping[str, Any] | None = None) -> int:
+        """Write the next version, by default with the log's own next timestamp and the operation TEST; return the version."""
         self.version += 1
         at = 1_700_000_000_000 + self.version * 1000 if timestamp is None else timestamp
-        lines = [CommitInfo({"timestamp": at, "operation": "TEST"}), *actions]
+        lines = [CommitInfo({"timestamp": at, "operation": "TEST", **(info or {})}), *actions]
         self.store.put(commit_name(self.version), "".join(to_json_line(action) + "\n" for action in lines).encode())
         return self.version
 

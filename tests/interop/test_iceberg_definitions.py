@@ -103,6 +103,7 @@ def test_a_rollback_is_seen_by_every_reader(served: Served, duck: duckdb.DuckDBP
     served.assert_equal("back", duck, 2)
     table.refresh().manage_snapshots().rollback_to_snapshot(before.snapshot_id).commit()
     served.assert_equal("back", duck, 1, 2)
+    assert served.pyiceberg().load_table("sales.back").current_snapshot() == before
     table.refresh().append(rows(3))
     served.assert_equal("back", duck, 1, 2, 3)
 

@@ -326,6 +326,7 @@ def test_snapshots_are_read_and_restored(lake: Lake) -> None:
     lake.assert_rows("history", [(0, "n"), (1, "n")])
     lake.run("INSERT INTO lake.sales.history VALUES (7, 'after')")
     lake.assert_rows("history", [(0, "n"), (1, "n"), (7, "after")])
+    assert lake.snapshots("history")[1:3] == [first, second] and len(lake.snapshots("history")) == 5, "rollbacks add no snapshots"
     lake.run("CALL lake.system.rewrite_manifests('sales.history')")
     lake.assert_rows("history", [(0, "n"), (1, "n"), (7, "after")])
     lake.refused("CALL lake.system.expire_snapshots('sales.history')", "Cannot expire snapshots: GC is disabled")

@@ -80,11 +80,15 @@ class Build:
         return self.document
 
     def follow(self, changes: Iterable[Change]) -> JsonMapping:
-        """Add one snapshot for each change that touches files; return the last document."""
+        """Add one snapshot for each change that touches files, or make an earlier one current; return the last document."""
         for planned in changes:
             change, more_deletes = split_marked(planned, self._vectors)
             document = self._described(change.metadata, change.version, change.timestamp_ms)
-            if not change.is_empty:
+            earlier = None if change.rolled_back_to is None else documents.earlier_snapshot(document, change.rolled_back_to)
+            if earlier is not None:
+                document = documents.with_earlier_snapshot(document, earlier, change.timestamp_ms)
+                self._manifests = None
+            elif not change.is_empty:
                 document = self._with_snapshot(document, change, more_deletes)
             self.document = document
         return self.finished()

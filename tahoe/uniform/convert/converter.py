@@ -279,8 +279,8 @@ def unreferenced(folder: ManifestFolder, old: Sequence[JsonMapping], document: J
     """Return the URLs of manifest lists, manifests and delete files that only expired snapshots reference. Data files are never among
     them: they belong to the Delta table, and VACUUM deletes them.
 
-    History is linear, and a file that a snapshot drops never comes back. So a file that the oldest retained snapshot does not reference
-    is referenced by no retained snapshot.
+    In a linear history, a file that a snapshot drops never comes back. So a file that the oldest retained snapshot does not reference is
+    referenced by no retained snapshot. After a rollback, the lists of all retained snapshots are read.
 
     Args:
         old: the expired snapshots, oldest first.
@@ -288,7 +288,11 @@ def unreferenced(folder: ManifestFolder, old: Sequence[JsonMapping], document: J
     """
     if not old:
         return []
-    retained = folder.read_list(document["snapshots"][0]["manifest-list"])
+    is_linear = documents.is_linear([*old, *document["snapshots"]])
+    oldest = document["snapshots"][: 1 if is_linear else None]
+    retained = {
+        manifest.path: manifest for snapshot in oldest for manifest in folder.read_list(snapshot["manifest-list"])
+    }.values()
     retained_paths = {manifest.path for manifest in retained}
     garbage: dict[str, None] = {}
     gone: dict[str, ManifestFile] = {}
@@ -298,7 +302,7 @@ def unreferenced(folder: ManifestFolder, old: Sequence[JsonMapping], document: J
             manifests = folder.read_list(snapshot["manifest-list"])
         except NotFound:  # deleted by an earlier attempt
             continue
-        if position == 0:
+        if position == 0 and is_linear:
             all_along = {manifest.path for manifest in manifests}
         gone.update({manifest.path: manifest for manifest in manifests if manifest.path not in retained_paths})
         garbage[snapshot["manifest-list"]] = None

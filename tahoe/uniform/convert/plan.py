@@ -9,7 +9,7 @@ from tahoe.protocol.actions import Action, AddFile, CommitInfo, DeletionVectorDe
 from tahoe.protocol.iceberg_compat import format_version, uniform_is_enabled
 from tahoe.protocol.properties import TableProperties
 from tahoe.protocol.row_tracking import high_water_mark
-from tahoe.uniform.formats.client_snapshot import ClientSnapshot, client_snapshot
+from tahoe.uniform.formats.client_snapshot import ClientSnapshot, client_snapshot, rolled_back_to
 
 SNAPSHOT_PER_COMMIT = "delta.universalformat.config.iceberg.snapshot-per-commit"
 
@@ -34,6 +34,11 @@ class DeltaCommit:
     def client(self) -> ClientSnapshot | None:
         """The snapshot of the Iceberg client that made the commit; None for any other commit."""
         return next((client_snapshot(action.values) for action in self.actions if isinstance(action, CommitInfo)), None)
+
+    @property
+    def rolled_back_to(self) -> int | None:
+        """The id of the earlier snapshot that an Iceberg client made current with this commit; None for any other commit."""
+        return next((rolled_back_to(action.values) for action in self.actions if isinstance(action, CommitInfo)), None)
 
     @property
     def metadata(self) -> Metadata | None:
@@ -69,6 +74,7 @@ class Change:
         rearranges: no rows change (OPTIMIZE and the like).
         row_id_mark: the row id high-water mark; None if the commits do not set it.
         client: the snapshot of the Iceberg client that made the commit.
+        rolled_back_to: the id of the earlier snapshot that an Iceberg client made current.
     """
 
     version: int
@@ -81,6 +87,7 @@ class Change:
     rearranges: bool = False
     row_id_mark: int | None = None
     client: ClientSnapshot | None = None
+    rolled_back_to: int | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -155,7 +162,7 @@ def _groups(commits: Sequence[DeltaCommit], *, each: bool) -> Iterator[list[Delt
     """Yield the commits of each snapshot: a commit of an Iceberg client has one of its own, others share one unless `each` is set."""
     group: list[DeltaCommit] = []
     for commit in commits:
-        is_alone = each or commit.client is not None
+        is_alone = each or commit.client is not None or commit.rolled_back_to is not None
         if group and is_alone:
             yield group
             group = []
@@ -208,6 +215,7 @@ def combine_commits(
         rearranges=bool(adds) and not data_change,
         row_id_mark=mark,
         client=commits[-1].client if len(commits) == 1 else None,
+        rolled_back_to=commits[-1].rolled_back_to if len(commits) == 1 else None,
     )
 
 

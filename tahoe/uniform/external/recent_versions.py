@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tahoe.store.log_store import LogStore
 from tahoe.uniform.external.metadata_listing import list_metadata
-from tahoe.uniform.formats.metadata import snapshot_version
+from tahoe.uniform.formats.metadata import shown_since, snapshot_version
 
 LATELY_MS = 3_600_000
 """A reader that loaded the metadata this long ago may still open data files that it names."""
@@ -25,8 +25,5 @@ def recent_versions(store: LogStore, now_ms: int) -> Sequence[int]:
     current = list_metadata(store).current()
     if current is None:
         return ()
-    snapshots = current.document["snapshots"]
-    late = next((i for i, snapshot in enumerate(snapshots) if snapshot["timestamp-ms"] >= now_ms - LATELY_MS), len(snapshots))
-    # A reader that loaded the metadata at the start of that hour saw the snapshot before.
-    versions = {snapshot_version(snapshot) for snapshot in snapshots[max(late - 1, 0) :]} | {current.version}
+    versions = {snapshot_version(snapshot) for snapshot in shown_since(current.document, now_ms - LATELY_MS)} | {current.version}
     return sorted(versions, reverse=True)

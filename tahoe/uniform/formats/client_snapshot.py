@@ -70,6 +70,15 @@ def client_snapshot(commit_info: JsonMapping) -> ClientSnapshot | None:
     return ClientSnapshot(int(number), operation, _summary(parameters.get("summary")), client if isinstance(client, str) else "")
 
 
+def rolled_back_to(commit_info: JsonMapping) -> int | None:
+    """Return the id of the earlier snapshot that a client made current, from the commitInfo of the RESTORE; None for any other commit."""
+    parameters = commit_info.get("operationParameters")
+    if commit_info.get("operation") != "RESTORE" or not isinstance(parameters, Mapping) or "client" not in parameters:
+        return None
+    number = str(parameters.get("snapshotId"))
+    return int(number) if _ID.fullmatch(number) else None
+
+
 def _summary(text: object) -> dict[str, str]:
     """Return the summary; empty if another writer has left no JSON object there."""
     try:

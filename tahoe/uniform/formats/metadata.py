@@ -11,6 +11,7 @@ import hashlib
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from tahoe.base.json_values import JsonMapping, JsonObject
@@ -220,7 +221,7 @@ class AddedSnapshot:
 def with_snapshot(document: JsonMapping, added: AddedSnapshot) -> JsonObject:
     """Return the document with another snapshot, which becomes the current one."""
     parent = current_snapshot(document)
-    at = max(added.timestamp_ms, parent["timestamp-ms"] if parent else 0)
+    at = _not_before_log(document, added.timestamp_ms)
     sequence_number = next_sequence_number(document, added.version)
     snapshot: JsonObject = {
         "snapshot-id": added.snapshot_id,
@@ -251,10 +252,44 @@ def with_snapshot(document: JsonMapping, added: AddedSnapshot) -> JsonObject:
         **row_ids,
         "last-sequence-number": sequence_number,
         "last-updated-ms": max(document["last-updated-ms"], at),
-        "current-snapshot-id": added.snapshot_id,
         "snapshots": [*document["snapshots"], snapshot],
-        "snapshot-log": [*document["snapshot-log"], {"timestamp-ms": at, "snapshot-id": added.snapshot_id}],
-        "refs": {"main": {"snapshot-id": added.snapshot_id, "type": "branch"}},
+        **_as_current(document, added.snapshot_id, at),
+    }
+
+
+def earlier_snapshot(document: JsonMapping, snapshot_id: int) -> JsonMapping | None:
+    """Return the snapshot with an id, if it can be current again; None if there is none, or if its rows have no ids, which format version 3
+    requires."""
+    snapshot: JsonMapping | None = next((each for each in document["snapshots"] if each["snapshot-id"] == snapshot_id), None)
+    if snapshot is None or ("first-row-id" in snapshot) != (document["format-version"] >= 3):
+        return None
+    return snapshot
+
+
+def with_earlier_snapshot(document: JsonMapping, snapshot: JsonMapping, timestamp_ms: int) -> JsonObject:
+    """Return the document with one of its snapshots as the current one.
+
+    Args:
+        timestamp_ms: when it becomes current.
+    """
+    at = _not_before_log(document, timestamp_ms)
+    return {
+        **document,
+        "last-updated-ms": max(document["last-updated-ms"], at),
+        **_as_current(document, snapshot["snapshot-id"], at),
+    }
+
+
+def _not_before_log(document: JsonMapping, timestamp_ms: int) -> int:
+    """Return the time of the next entry of the snapshot log, whose times never decrease."""
+    return max([timestamp_ms, *(entry["timestamp-ms"] for entry in document["snapshot-log"][-1:])])
+
+
+def _as_current(document: JsonMapping, snapshot_id: int, timestamp_ms: int) -> JsonObject:
+    return {
+        "current-snapshot-id": snapshot_id,
+        "snapshot-log": [*document["snapshot-log"], {"timestamp-ms": timestamp_ms, "snapshot-id": snapshot_id}],
+        "refs": {"main": {"snapshot-id": snapshot_id, "type": "branch"}},
     }
 
 
@@ -264,22 +299,47 @@ def expired(document: JsonMapping, retention_ms: int) -> tuple[JsonObject, list[
     A snapshot's own age does not count: one that was current for a month is read until the next replaces it, and for some time after.
     Schemas that no retained snapshot uses are removed too.
     """
-    snapshots = document["snapshots"]
+    superseded = _superseded_ms(document)
     oldest = document["last-updated-ms"] - retention_ms
-    first = next((i for i, following in enumerate(snapshots[1:]) if following["timestamp-ms"] >= oldest), len(snapshots))
-    first = min(max(first, len(snapshots) - MAX_SNAPSHOTS), max(len(snapshots) - 1, 0))
-    if first == 0:
+    too_many = len(document["snapshots"]) - MAX_SNAPSHOTS
+    gone = {number for position, (number, at) in enumerate(superseded.items()) if at < oldest or position < too_many}
+    if not gone:
         return dict(document), []
-    retained = snapshots[first:]
-    ids = {snapshot["snapshot-id"] for snapshot in retained}
+    retained = [snapshot for snapshot in document["snapshots"] if snapshot["snapshot-id"] not in gone]
     schema_ids = {snapshot["schema-id"] for snapshot in retained} | {document["current-schema-id"]}
+    log = document["snapshot-log"]
+    complete_from = max(position for position, entry in enumerate(log, start=1) if entry["snapshot-id"] in gone)
     without = {
         **document,
         "snapshots": retained,
-        "snapshot-log": [entry for entry in document["snapshot-log"] if entry["snapshot-id"] in ids],
+        # Without its middle, the log would show another snapshot for some times.
+        "snapshot-log": log[complete_from:],
         "schemas": [schema for schema in document["schemas"] if schema["schema-id"] in schema_ids],
     }
-    return without, snapshots[:first]
+    return without, [snapshot for snapshot in document["snapshots"] if snapshot["snapshot-id"] in gone]
+
+
+def _superseded_ms(document: JsonMapping) -> dict[int, int]:
+    """Return when each snapshot was current for the last time, by id, in that order; the current one is left out."""
+    superseded: dict[int, int] = {}
+    for entry, following in pairwise(document["snapshot-log"]):
+        superseded.pop(entry["snapshot-id"], None)
+        superseded[entry["snapshot-id"]] = following["timestamp-ms"]
+    superseded.pop(document.get("current-snapshot-id"), None)
+    return superseded
+
+
+def is_linear(snapshots: Sequence[JsonMapping]) -> bool:
+    """Whether each snapshot follows the one before it in the list, so that no earlier snapshot has become current again."""
+    return all(after.get("parent-snapshot-id") == before["snapshot-id"] for before, after in pairwise(snapshots))
+
+
+def shown_since(document: JsonMapping, since_ms: int) -> list[JsonMapping]:
+    """Return the snapshots that were current at a time or later."""
+    log = document["snapshot-log"]
+    late = next((position for position, entry in enumerate(log) if entry["timestamp-ms"] >= since_ms), len(log))
+    ids = {entry["snapshot-id"] for entry in log[max(late - 1, 0) :]}
+    return [snapshot for snapshot in document["snapshots"] if snapshot["snapshot-id"] in ids]
 
 
 def logged(document: JsonMapping, base: JsonMapping | None, base_location: str | None) -> tuple[JsonObject, list[str]]:

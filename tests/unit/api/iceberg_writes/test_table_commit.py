@@ -12,6 +12,7 @@ from pyiceberg.table import Table as IcebergTable
 
 import tahoe
 from tahoe.api.process import UNIFORM_RUNTIME
+from tahoe.testing.iceberg_verifier import verify
 from tests.iceberg_clients import LocalClient, writable_catalog
 from tests.interop.engines import canonical
 
@@ -188,5 +189,12 @@ def test_an_earlier_snapshot_made_current_is_a_restore(client: LocalClient, orde
     assert newest["operation"] == "RESTORE"
     assert newest["operationParameters"]["client"] == "PyIceberg 0.12.0"
     assert newest["operationParameters"]["snapshotId"] == str(earlier.snapshot_id)
+    now = client.load_table(NAME)
+    assert now.current_snapshot() == earlier, "no snapshot is added"
+    assert [entry.snapshot_id for entry in now.history()].count(earlier.snapshot_id) == 2
+    now.append(rows(4))
+    table = assert_equal_sides(client, 1, 2, 4)
+    assert client.load_table(NAME).current_snapshot().parent_snapshot_id == earlier.snapshot_id
+    assert verify(table.store, is_linear=False) == table.version()
     with pytest.raises(BadRequestError, match="the tag 'audit'"):
         client.load_table(NAME).manage_snapshots().create_tag(earlier.snapshot_id, "audit").commit()

@@ -124,11 +124,39 @@ def test_old_snapshots_expire_with_their_schemas_but_the_current_one_stays():
     assert documents.expired(retained, 0) == (retained, [])
 
 
-def test_the_number_of_snapshots_is_bounded():
-    document = history(3)
-    many = {**document, "snapshots": [document["snapshots"][-1]] * (documents.MAX_SNAPSHOTS + 5)}
-    retained, old = documents.expired(many, 10**12)
-    assert (len(old), len(retained["snapshots"])) == (5, documents.MAX_SNAPSHOTS)
+def test_the_number_of_snapshots_is_bounded(monkeypatch):
+    monkeypatch.setattr(documents, "MAX_SNAPSHOTS", 3)
+    document = history(8)
+    retained, old = documents.expired(document, 10**12)
+    assert old == document["snapshots"][:5]
+    assert retained["snapshots"] == document["snapshots"][5:]
+
+
+def test_a_snapshot_that_is_current_again_expires_after_those_that_it_superseded():
+    document = history(4)
+    first, second, third, fourth = (snapshot["snapshot-id"] for snapshot in document["snapshots"])
+    document = documents.with_earlier_snapshot(document, document["snapshots"][1], 10_000)
+    assert document["current-snapshot-id"] == document["refs"]["main"]["snapshot-id"] == second
+    assert document["last-sequence-number"] == 4, "numbers are not assigned twice"
+    late = {**document, "last-updated-ms": 20_000}
+    retained, old = documents.expired(late, retention_ms=0)
+    assert [snapshot["snapshot-id"] for snapshot in old] == [first, third, fourth]
+    assert [entry["snapshot-id"] for entry in retained["snapshot-log"]] == [second]
+    document = advanced(document, metadata(), 12)
+    assert document["snapshots"][-1]["parent-snapshot-id"] == second
+    _, old = documents.expired(document, retention_ms=8_000)
+    assert [snapshot["snapshot-id"] for snapshot in old] == [first, third], "the fourth was current until 10,000"
+    assert not documents.is_linear(document["snapshots"])
+    shown = [snapshot["snapshot-id"] for snapshot in documents.shown_since(document, 11_000)]
+    assert shown == [second, document["current-snapshot-id"]]
+
+
+def test_a_snapshot_without_row_ids_is_not_current_in_format_version_3():
+    document = history(2)
+    number = document["snapshots"][0]["snapshot-id"]
+    assert documents.earlier_snapshot(document, number) == document["snapshots"][0]
+    assert documents.earlier_snapshot({**document, "format-version": 3}, number) is None
+    assert documents.earlier_snapshot(document, 1) is None, "an expired snapshot"
 
 
 def test_the_metadata_log_is_bounded_and_names_deletable_files():

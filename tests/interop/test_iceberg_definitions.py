@@ -94,6 +94,19 @@ def test_tables_and_namespaces_come_and_go(served: Served, duck: duckdb.DuckDBPy
     assert not (served.root / "sales" / "moved").exists() and not (served.root / "fresh").exists()
 
 
+def test_a_table_without_rows_has_no_snapshot(served: Served, duck: duckdb.DuckDBPyConnection) -> None:
+    catalog = served.pyiceberg()
+    assert catalog.create_table("sales.empty", SCHEMA).current_snapshot() is None
+    catalog.create_table_transaction("sales.without", SCHEMA).commit_transaction()
+    for name in ("empty", "without"):
+        served.assert_equal(name, duck)
+        created = tahoe.Table(served.root / "sales" / name).history()[0]
+        assert created["operation"] == "CREATE TABLE" and created["operationParameters"]["client"] == "PyIceberg 0.12.0"
+        catalog.load_table(f"sales.{name}").append(rows(1))
+        served.assert_equal(name, duck, 1)
+        assert len(catalog.load_table(f"sales.{name}").snapshots()) == 1
+
+
 def test_a_rollback_is_seen_by_every_reader(served: Served, duck: duckdb.DuckDBPyConnection) -> None:
     table = served.pyiceberg().create_table("sales.back", SCHEMA)
     table.append(rows(1, 2))

@@ -317,7 +317,7 @@ def test_snapshots_are_read_and_restored(lake: Lake) -> None:
     lake.run("CREATE TABLE lake.sales.history (id BIGINT, name STRING) USING iceberg")
     for number in range(3):
         lake.run(f"INSERT INTO lake.sales.history VALUES ({number}, 'n')")
-    _, first, second, _ = lake.snapshots("history")
+    first, second, _ = lake.snapshots("history")
     assert lake.run(f"SELECT id FROM lake.sales.history VERSION AS OF {first}") == [{"id": 0}]
     lake.run(f"CALL lake.system.rollback_to_snapshot('sales.history', {first})")
     assert lake.table("history").history()[0]["operation"] == "RESTORE"
@@ -326,7 +326,7 @@ def test_snapshots_are_read_and_restored(lake: Lake) -> None:
     lake.assert_rows("history", [(0, "n"), (1, "n")])
     lake.run("INSERT INTO lake.sales.history VALUES (7, 'after')")
     lake.assert_rows("history", [(0, "n"), (1, "n"), (7, "after")])
-    assert lake.snapshots("history")[1:3] == [first, second] and len(lake.snapshots("history")) == 5, "rollbacks add no snapshots"
+    assert len(lake.snapshots("history")) == 4, "one for each INSERT, none for a rollback"
     lake.run("CALL lake.system.rewrite_manifests('sales.history')")
     lake.assert_rows("history", [(0, "n"), (1, "n"), (7, "after")])
     lake.refused("CALL lake.system.expire_snapshots('sales.history')", "Cannot expire snapshots: GC is disabled")

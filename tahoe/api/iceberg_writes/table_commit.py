@@ -19,6 +19,7 @@ from tahoe.api.iceberg_writes.table_definition import (
     delta_metadata,
     new_definition,
     refuse_other_files,
+    stage_creation,
     stage_definition,
     stage_replaced_definition,
     staged_document,
@@ -29,7 +30,6 @@ from tahoe.base.json_values import JsonMapping
 from tahoe.log.files.commits import read_commits
 from tahoe.log.replay import add_files
 from tahoe.ops.rows.row_changes import remove_files
-from tahoe.ops.tables.create import stage_create
 from tahoe.ops.upkeep.restore import RestoreRequest, restore
 from tahoe.protocol.features import ENFORCED
 from tahoe.protocol.iceberg_compat import uniform_is_enabled
@@ -150,7 +150,7 @@ def create_table(table: Table, name: str, change: TableChange) -> Committed:
     refuse_other_files(table.store)
     transaction = Transaction(table.store, None, table.clock)
     metadata = delta_metadata(definition, table.url, table.clock, change.uuid)
-    operation = stage_create(transaction, metadata, None)
+    operation = stage_creation(transaction, metadata, change.client)
     actions = SnapshotActions(transaction, staged_document(metadata, definition, table.url), _line(change))
     if actions.line:
         operation = actions.stage()

@@ -12,7 +12,7 @@ from tahoe.base.json_values import JsonMapping, JsonObject
 from tahoe.ops.copies.iceberg_columns import delta_schema
 from tahoe.ops.tables.alter_columns import with_stats_columns, with_stats_of
 from tahoe.ops.tables.cluster_by import check_still_clusterable, stage_clustering
-from tahoe.ops.tables.create import new_metadata, with_properties, with_schema
+from tahoe.ops.tables.create import new_metadata, stage_create, with_properties, with_schema
 from tahoe.ops.tables.dependents import refuse_clustering, refuse_dependents
 from tahoe.protocol.actions import Metadata
 from tahoe.protocol.config import TableConfig
@@ -128,6 +128,12 @@ def new_definition(name: str, change: TableChange) -> NewTable:
         properties[_FORMAT_VERSION] = str(change.format_version)
     schema = _current(change, ())
     return NewTable(name, schema, change.partition_by or (), has_ids=True, location=change.location, properties=properties)
+
+
+def stage_creation(transaction: Transaction, metadata: Metadata, client: str) -> Operation:
+    """Stage the creation of a table; return its operation, which names the client."""
+    operation = stage_create(transaction, metadata, None)
+    return replace(operation, parameters={**operation.parameters, "client": client})
 
 
 def refuse_other_files(store: LogStore) -> None:

@@ -9,11 +9,10 @@ from threading import Lock
 from tahoe.api.iceberg_writes.register_table import is_registered, metadata_file, register_table
 from tahoe.api.iceberg_writes.several_tables_commit import ChangedTable, are_committed, check_changes, commit_changes
 from tahoe.api.iceberg_writes.table_commit import commit_change, create_table, has_snapshot, is_behind
-from tahoe.api.iceberg_writes.table_definition import delta_metadata, refuse_other_files, staged_document
+from tahoe.api.iceberg_writes.table_definition import delta_metadata, refuse_other_files, stage_creation, staged_document
 from tahoe.api.table import Table
 from tahoe.base.exceptions import CommitStateUnknown, DeltaConcurrentModificationException, InvalidRequest, NotFound, TahoeError
 from tahoe.log.intents import SLOW
-from tahoe.ops.tables.create import stage_create
 from tahoe.txn.commit import Committed
 from tahoe.txn.fairness import EXPIRY_MS, Turn
 from tahoe.txn.transaction import Operation, Transaction
@@ -60,7 +59,7 @@ class IcebergWriter:
             self._warehouse.prepare_folder(namespace, table.name)
             return StagedTable(staged_document(metadata, table, opened.url))
         transaction = Transaction(opened.store, None, opened.clock)
-        committed = opened.commit(transaction, stage_create(transaction, metadata, None))
+        committed = opened.commit(transaction, stage_creation(transaction, metadata, table.client))
         return self._shown(namespace, table.name, committed)
 
     def register(self, namespace: Namespace, name: str, location: str) -> CurrentMetadata:

@@ -86,6 +86,7 @@ class NewTable:
         partition_by: the partition fields, which are all of the transform ``identity``.
         is_staged: only the metadata is wanted; the client commits the table later.
         has_ids: whether files may have the ids of the columns already: the table was staged, and is committed.
+        client: the client's name and version.
     """
 
     name: str
@@ -95,9 +96,10 @@ class NewTable:
     has_ids: bool = False
     location: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
+    client: str = ""
 
 
-def new_table(body: JsonMapping) -> NewTable:
+def new_table(body: JsonMapping, client: str = "") -> NewTable:
     """Read a CreateTableRequest.
 
     Raises:
@@ -116,6 +118,7 @@ def new_table(body: JsonMapping) -> NewTable:
         is_staged=fields.optional("stage-create", bool) or False,
         location=fields.optional("location", str),
         properties=fields.properties("properties"),
+        client=client,
     )
 
 

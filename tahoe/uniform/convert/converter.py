@@ -177,10 +177,10 @@ class Converter:
         return plan_conversion(before, target.metadata, commits, timestamp_ms=target.timestamp_ms, file_url=self._folder.file_url)
 
     def _first_plan(self, target: Snapshot) -> Plan:
-        """Plan the first conversion: the snapshot with which an Iceberg client created the table keeps the client's id."""
+        """Plan the first conversion: a table that an Iceberg client created has the client's first snapshot, or none."""
         if target.version == 0:
             commit = DeltaCommit(0, tuple(self._delta.read_commit(0)))
-            if commit.client is not None:
+            if commit.client is not None or commit.is_created_by_client:
                 metadata, at = target.metadata, target.timestamp_ms
                 return plan_conversion(metadata, metadata, [commit], timestamp_ms=at, file_url=self._folder.file_url)
         return Rebuild("there was no Iceberg metadata")

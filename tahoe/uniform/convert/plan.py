@@ -9,7 +9,7 @@ from tahoe.protocol.actions import Action, AddFile, CommitInfo, DeletionVectorDe
 from tahoe.protocol.iceberg_compat import format_version, uniform_is_enabled
 from tahoe.protocol.properties import TableProperties
 from tahoe.protocol.row_tracking import high_water_mark
-from tahoe.uniform.formats.client_snapshot import ClientSnapshot, client_snapshot, rolled_back_to
+from tahoe.uniform.formats.client_snapshot import ClientSnapshot, client_snapshot, is_created_by_client, rolled_back_to
 
 SNAPSHOT_PER_COMMIT = "delta.universalformat.config.iceberg.snapshot-per-commit"
 
@@ -34,6 +34,11 @@ class DeltaCommit:
     def client(self) -> ClientSnapshot | None:
         """The snapshot of the Iceberg client that made the commit; None for any other commit."""
         return next((client_snapshot(action.values) for action in self.actions if isinstance(action, CommitInfo)), None)
+
+    @property
+    def is_created_by_client(self) -> bool:
+        """Whether an Iceberg client created the table with this commit, without a snapshot."""
+        return any(is_created_by_client(action.values) for action in self.actions if isinstance(action, CommitInfo))
 
     @property
     def rolled_back_to(self) -> int | None:

@@ -19,6 +19,9 @@ OPERATIONS = ("append", "replace", "overwrite", "delete")
 REPLACE_TABLE = "ICEBERG REPLACE TABLE"
 """The operation of a Delta commit with which a client replaced the table's rows and its definition."""
 
+CREATE_TABLE = "CREATE TABLE"
+"""The operation of a Delta commit that creates a table; its parameters name the client, if it was one of Iceberg."""
+
 _PREFIX = "ICEBERG "
 _COUNTED = ("added-", "deleted-", "removed-", "total-", "changed-partition-count", "partitions.")
 _ID = re.compile(r"[1-9]\d{0,18}")
@@ -68,6 +71,12 @@ def client_snapshot(commit_info: JsonMapping) -> ClientSnapshot | None:
         return None
     client = parameters.get("client")
     return ClientSnapshot(int(number), operation, _summary(parameters.get("summary")), client if isinstance(client, str) else "")
+
+
+def is_created_by_client(commit_info: JsonMapping) -> bool:
+    """Whether a client created the table with this commit, without a snapshot."""
+    parameters = commit_info.get("operationParameters")
+    return commit_info.get("operation") == CREATE_TABLE and isinstance(parameters, Mapping) and "client" in parameters
 
 
 def rolled_back_to(commit_info: JsonMapping) -> int | None:

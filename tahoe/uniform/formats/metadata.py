@@ -282,7 +282,8 @@ def with_earlier_snapshot(document: JsonMapping, snapshot: JsonMapping, timestam
 
 def _not_before_log(document: JsonMapping, timestamp_ms: int) -> int:
     """Return the time of the next entry of the snapshot log, whose times never decrease."""
-    return max([timestamp_ms, *(entry["timestamp-ms"] for entry in document["snapshot-log"][-1:])])
+    last: list[int] = [entry["timestamp-ms"] for entry in document["snapshot-log"][-1:]]
+    return max([timestamp_ms, *last])
 
 
 def _as_current(document: JsonMapping, snapshot_id: int, timestamp_ms: int) -> JsonObject:
@@ -325,8 +326,7 @@ def _superseded_ms(document: JsonMapping) -> dict[int, int]:
     for entry, following in pairwise(document["snapshot-log"]):
         superseded.pop(entry["snapshot-id"], None)
         superseded[entry["snapshot-id"]] = following["timestamp-ms"]
-    superseded.pop(document.get("current-snapshot-id"), None)
-    return superseded
+    return {number: at for number, at in superseded.items() if number != document.get("current-snapshot-id")}
 
 
 def is_linear(snapshots: Sequence[JsonMapping]) -> bool:

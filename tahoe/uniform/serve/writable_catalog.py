@@ -196,7 +196,7 @@ class WritableCatalog(ReadOnlyCatalog):
     def create_table(self, request: Request, names: Mapping[str, str]) -> Response:
         """Create a Delta table with UniForm."""
         namespace = namespace_of(names["namespace"])
-        return _changed(lambda: self._writer.create(namespace, new_table(_body(request))))
+        return _changed(lambda: self._writer.create(namespace, new_table(_body(request), _client(request))))
 
     def register_table(self, request: Request, names: Mapping[str, str]) -> Response:
         """Make an Iceberg table of another catalog a Delta table with UniForm, or bring back a dropped table."""

@@ -36,6 +36,8 @@ UNIFORM = {
     "delta.universalFormat.config.iceberg.snapshot-per-commit": "true",
 }
 
+VECTORS = {"delta.enableDeletionVectors": "true", "delta.universalFormat.config.iceberg.deletes": "position"}
+
 
 class History:
     """A table with its model: rows as dictionaries, and the rows of each version."""
@@ -51,10 +53,13 @@ class History:
             self.client.create_table("default.t", SCHEMA, partition_spec=spec, properties=properties)
         else:
             part = ["part"] if is_partitioned else []
-            tahoe.Table.create(self.path, SCHEMA.as_arrow(), partition_by=part, properties=UNIFORM)
+            tahoe.Table.create(
+                self.path, SCHEMA.as_arrow(), partition_by=part, properties={**UNIFORM, **self.drawn.choice([{}, VECTORS])}
+            )
         self.rows: list[dict[str, Any]] = []
         self.columns = ["id", "part", "a"]
         self.versions: dict[int, list[dict[str, Any]]] = {0: []}
+        self.columns_of = {0: list(self.columns)}
         self.names = iter(range(1000))
         self.steps: list[str] = []
 
@@ -71,7 +76,17 @@ class History:
             [
                 *[self.append_iceberg, self.append_delta, self.delete_iceberg, self.delete_delta, self.overwrite, self.upsert]
                 * 2,
-                *[self.update_delta, self.optimize, self.rename, self.drop, self.add],
+                *[
+                    self.update_delta,
+                    self.optimize,
+                    self.rename,
+                    self.drop,
+                    self.add,
+                    self.roll_back,
+                    self.restore,
+                    self.merge,
+                    self.transaction,
+                ],
             ]
         )
         self.steps.append(change.__name__)
@@ -79,7 +94,7 @@ class History:
         version = self.delta.version()
         for each in range(max(self.versions) + 1, version):
             self.versions[each] = []  # a version between two of one change; there are none at present
-        self.versions[version] = [dict(row) for row in self.rows]
+        self.versions[version], self.columns_of[version] = [dict(row) for row in self.rows], list(self.columns)
         assert canonical(self.table_of(self.rows)) == canonical(self.delta.to_arrow()), self.steps
         assert canonical(self.table_of(self.rows)) == canonical(self.iceberg.scan().to_arrow()), self.steps
 
@@ -135,6 +150,23 @@ class History:
         self.rows = [row for row in self.rows if row["id"] not in new] + list(new.values())
         return None
 
+    def transaction(self) -> None:
+        """Delete and append rows in one commit of an Iceberg client."""
+        new, least = self.new_rows(), self.drawn.randrange(40)
+        with self.iceberg.transaction() as transaction:
+            transaction.delete(f"id >= {least} and id < {least + 8}")
+            transaction.append(self.table_of(new))
+        self.rows = [row for row in self.rows if not least <= row["id"] < least + 8] + new
+
+    def merge(self) -> None:
+        new = {row["id"]: row for row in self.new_rows()}
+        merge = self.delta.merge(
+            self.table_of(list(new.values())), "target.id = source.id", source_alias="source", target_alias="target"
+        )
+        merge.when_matched_update_all().when_not_matched_insert_all().execute()
+        old = [row["id"] for row in self.rows]
+        self.rows = [new.get(row["id"], row) for row in self.rows] + [row for number, row in new.items() if number not in old]
+
     def update_delta(self) -> None:
         name, least = self.drawn.choice(self.columns[1:]), self.drawn.randrange(40)
         self.delta.update({name: "'new'"}, f"id < {least}")
@@ -142,6 +174,28 @@ class History:
 
     def optimize(self) -> None:
         self.delta.optimize()
+
+    def roll_back(self) -> None:
+        """Make an earlier snapshot current through Iceberg: its rows and columns are those of its version."""
+        table = self.iceberg
+        earlier = [each for each in table.snapshots() if each != table.current_snapshot()]
+        if not earlier:
+            return self.append_iceberg()
+        chosen = self.drawn.choice(earlier)
+        table.manage_snapshots().set_current_snapshot(chosen.snapshot_id).commit()
+        assert self.iceberg.current_snapshot() == chosen, self.steps
+        assert len(self.iceberg.snapshots()) == len(table.snapshots()), self.steps
+        return self._set_model(int(chosen.summary["delta-version"]))
+
+    def restore(self) -> None:
+        version = self.drawn.choice(sorted(self.versions))
+        if version == self.delta.version():
+            return self.append_delta()
+        self.delta.restore(version)
+        return self._set_model(version)
+
+    def _set_model(self, version: int) -> None:
+        self.rows, self.columns = [dict(row) for row in self.versions[version]], list(self.columns_of[version])
 
     def rename(self) -> None:
         old, new = self.drawn.choice(self.columns[1:]), f"c{next(self.names)}"

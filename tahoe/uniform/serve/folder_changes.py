@@ -46,6 +46,11 @@ def make_namespace(store: FolderStore, folder: str, properties: Mapping[str, str
         raise InvalidRequest(f"There is a folder {store.url}/{folder} already.", code="TAHOE_NAMESPACE_EXISTS")
 
 
+def is_made(store: FolderStore, folder: str) -> bool:
+    """Whether a client made the folder as a namespace."""
+    return store.head(_marker(folder)) is not None
+
+
 def set_namespace_properties(store: FolderStore, folder: str, properties: Mapping[str, str]) -> None:
     """Replace all properties of a namespace."""
     store.put(_marker(folder), _content(properties))

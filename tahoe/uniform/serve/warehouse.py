@@ -29,10 +29,11 @@ from tahoe.store.object_store import open_store
 from tahoe.uniform.convert.conversion import DeltaSide
 from tahoe.uniform.convert.without_uniform import MetadataFolder, with_uniform
 from tahoe.uniform.external.metadata_listing import CurrentMetadata, newest_metadata, newest_number
-from tahoe.uniform.formats.metadata_files import metadata_name
+from tahoe.uniform.formats.metadata_files import FOLDER, metadata_name
 from tahoe.uniform.handle import UniformHandle
 from tahoe.uniform.runtime import UniformRuntime
 from tahoe.uniform.serve.folder_changes import (
+    is_made,
     make_namespace,
     make_table_folders,
     move_table,
@@ -133,12 +134,12 @@ class Warehouse:
     def namespaces(self, parent: Namespace = ()) -> Iterator[Namespace]:
         """Yield the namespaces directly in `parent`, sorted. Raises `NotFound` if there is no such namespace."""
         if not parent:
-            yield from sorted({(DEFAULT,)} | {(name,) for name in self._folders("") if not self._is_table(name)})
+            yield from sorted({(DEFAULT,)} | {(name,) for name in self._folders("") if self._has_tables(name)})
             return
         folder = self._existing(parent)[-1]
         if folder:
             for name in self._folders(folder):
-                if not self._is_table(f"{folder}/{name}"):
+                if self._has_tables(f"{folder}/{name}"):
                     yield (*parent, name)
 
     def has_namespace(self, namespace: Namespace) -> bool:
@@ -399,6 +400,14 @@ class Warehouse:
 
     def _is_table(self, folder: str) -> bool:
         return self._store.has_folder(f"{folder}/{_LOG_FOLDER}")
+
+    def _has_tables(self, folder: str) -> bool:
+        """Whether a folder is of tables: neither of a Delta table, nor of a table of Iceberg that is only staged, or not registered."""
+        if self._is_table(folder):
+            return False
+        below = self._store.folders(folder)
+        is_of_iceberg = "data" in below and FOLDER in below and not self._store.folders(f"{folder}/{FOLDER}")
+        return not is_of_iceberg or is_made(self._store, folder)
 
     def _folders(self, folder: str) -> Sequence[str]:
         return [name for name in self._store.folders(folder) if _can_be_named(name)]

@@ -286,6 +286,16 @@ def test_identifier_fields_that_no_column_can_be_are_refused(wrong: object) -> N
         delta_metadata(NewTable("t", schema), "file:///t", SYSTEM_CLOCK)
 
 
+def test_namespaces_named_as_folders_of_iceberg_tables_are_listed(client: LocalClient) -> None:
+    for name in ("lake", "lake.data", "lake.metadata"):
+        client.create_namespace(name)
+    assert client.list_namespaces() == [("default",), ("lake",)]
+    client.create_table("lake.data.t", SCHEMA)
+    client.create_table("lake.metadata.t", SCHEMA)
+    assert client.list_namespaces() == [("default",), ("lake",)]
+    assert client.list_namespaces("lake") == [("lake", "data"), ("lake", "metadata")]
+
+
 # -- staged creation -----------------------------------------------------------------------------------------------------------
 
 
@@ -315,6 +325,7 @@ def test_a_staged_table_loses_against_another_of_its_name(client: LocalClient, t
 def test_the_folders_of_a_client_are_made_before_the_table_exists(client: LocalClient, tmp_path: Path) -> None:
     client.create_table_transaction("default.t", SCHEMA)
     assert sorted(path.name for path in (tmp_path / "t").iterdir()) == ["data", "metadata"]
+    assert client.list_namespaces() == [("default",)], "a staged table is no namespace"
     (tmp_path / "t" / "data" / "left-over.parquet").write_bytes(b"")
     assert client.create_table("default.t", SCHEMA).location() == f"file://{tmp_path}/t"
     (tmp_path / "u").write_text("a file")

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException, ServerError, ServiceUnavailableError
 from pyiceberg.expressions import In
+from requests.exceptions import ChunkedEncodingError
 from requests.exceptions import ConnectionError as ServerIsGone
 
 from tahoe.api.table import Table
@@ -24,7 +25,7 @@ from tahoe.base.exceptions import DeltaConcurrentModificationException
 
 NAME = "bank.accounts"
 TRANSFER = "transfer"
-_UNKNOWN = (CommitStateUnknownException, ServerError, ServiceUnavailableError, ServerIsGone)
+_UNKNOWN = (CommitStateUnknownException, ServerError, ServiceUnavailableError, ServerIsGone, ChunkedEncodingError)
 
 
 def main() -> None:

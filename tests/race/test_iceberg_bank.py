@@ -123,6 +123,6 @@ def test_no_money_is_lost_between_delta_and_iceberg_whoever_is_killed(tmp_path: 
 
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
-def test_no_money_is_lost_by_sixty_deaths_among_four_of_each(tmp_path: Path) -> None:
-    for seed in range(3):
-        race(tmp_path / str(seed), writers=4, deaths=20, transfers=400, seed=seed)
+@pytest.mark.parametrize("seed", range(3))
+def test_no_money_is_lost_by_twenty_deaths_among_four_of_each(tmp_path: Path, seed: int) -> None:
+    race(tmp_path, writers=4, deaths=20, transfers=400, seed=seed)

@@ -122,7 +122,8 @@ class _RelationCache:
 
 
 def _is_same(first: LoadedTable, second: LoadedTable) -> bool:
-    return first.snapshot is second.snapshot and first.follows is second.follows
+    """Whether a plan of one is also one of the other. Each query has a handle of its own, and all handles of a table share its snapshots."""
+    return first.snapshot is second.snapshot and (first.follows is None) == (second.follows is None)
 
 
 def _with_new_columns(jvm: Jvm, plan: JavaObject) -> JavaObject:

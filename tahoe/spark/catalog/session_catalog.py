@@ -113,7 +113,8 @@ class _SessionCatalog:
             # ``path@v3``, if there is no table at this path.
             snapshot = requested_snapshot(self._spark, request, {})
             return self._reader_table(self._path_entry(parts[0], path), snapshot, LoadedTable(snapshot, None))
-        return self._loaded(parts, self._path_entry(parts[0], path), table, *how)
+        cached = self._cached.get(tuple(parts))
+        return self._loaded(parts, self._path_entry(parts[0], path) if cached is None else cached.entry, table, *how)
 
     def _path_entry(self, database: str, path: str) -> JavaObject:
         jvm = self._jvm

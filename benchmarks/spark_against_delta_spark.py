@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import statistics
 import sys
 import tempfile
 from collections.abc import Callable
@@ -18,7 +19,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from rich.console import Console
+from rich.table import Table as Grid
 
 from benchmarks._spark import COLUMNS, beside_delta_spark, by_turns, numbered, rows, show
 
@@ -54,6 +58,7 @@ def main() -> None:
             {"Tahoe": "in the first column"},
         )
         own_work(sessions["Tahoe"], Path(name), arguments)
+        floors(sessions["Tahoe"], Path(name), arguments)
     sessions["Tahoe"].stop()
 
 
@@ -107,6 +112,34 @@ def own_work(spark: SparkSession, folder: Path, arguments: argparse.Namespace) -
         f"append of {arguments.rows:,} rows / Parquet (goal 1.0)": by_turns(append, arguments.rounds),
     }
     show("Tahoe against Spark alone", "work", table, "Spark", {"Tahoe": "in the first column"})
+
+
+def floors(spark: SparkSession, folder: Path, arguments: argparse.Namespace) -> None:
+    """Print the seconds of the least work in which Spark alone has the result of a command, on plain Parquet files of the same rows."""
+    path, numbers = f"{folder}/floors", itertools.count()
+    rows(spark, arguments.rows, arguments.files).write.parquet(path)
+    source = spark.range(0, arguments.rows, arguments.rows // 90).withColumnRenamed("id", "key")
+
+    def written(frame: DataFrame) -> None:
+        frame.write.parquet(f"{folder}/floor-{next(numbers)}")
+
+    def files() -> DataFrame:
+        return spark.read.parquet(path)
+
+    work: dict[str, Callable[[], object]] = {
+        "UPDATE, rewriting: all rows read and written": lambda: written(
+            files().withColumn("x", sf.expr("CASE WHEN pmod(hash(id), 100) = 3 THEN x + 1 ELSE x END"))
+        ),
+        "UPDATE, vectors: rows found and written": lambda: written(files().where("pmod(hash(id), 100) = 3")),
+        "MERGE of 100 rows: keys joined, pairs written": lambda: written(files().join(sf.broadcast(source), sf.expr("id = key"))),
+        "COUNT(*): a query without files": lambda: spark.sql("SELECT COUNT(*) FROM VALUES (1)").collect(),
+    }
+    grid = Grid(title=f"Spark alone (medians of {arguments.rounds})")
+    grid.add_column("work")
+    grid.add_column("seconds", justify="right")
+    for name, seconds in by_turns(work, arguments.rounds).items():
+        grid.add_row(name, f"{statistics.median(seconds):.3f}")
+    Console(width=140).print(grid)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from tahoe.spark.names.options import path_option, read_request
 from tahoe.spark.names.snapshots import requested_snapshot
 from tahoe.spark.scan.change_feed import read_changes
 from tahoe.spark.scan.relation import read_snapshot
+from tahoe.spark.scan.snapshot_plans import SnapshotPlans
 from tahoe.spark.scan.subfolders import subfolder_of
 
 
@@ -49,7 +50,10 @@ def _read(spark: SparkSession, path: str, options: Mapping[str, str], has_schema
     snapshot = requested_snapshot(spark, table_request, options)
     newest = table_request.version is None and table_request.timestamp is None and "@" not in table_request.path
     follows = table_at(spark, table_request.path, options) if newest else None
-    rows = read_snapshot(spark, snapshot, options=request.hadoop, follows=follows)
+    if request.hadoop:
+        rows = read_snapshot(spark, snapshot, options=request.hadoop, follows=follows)
+    else:
+        rows = SnapshotPlans.of(spark).frame(spark, snapshot, follows)
     return rows if part is None else rows.where(part.condition(spark, snapshot))
 
 

@@ -10,9 +10,9 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation;
 public class PlanCopy {
   public PlanCopy() {}
 
-  public Object copy(Object plan) {
-    return new Named(new AliasIdentifier("delta"), copied((LogicalPlan) plan, new HashMap()));
-  }
+  public Object copy(Object plan) { return copied((LogicalPlan) plan, new HashMap()); }
+
+  public Object namedCopy(Object plan) { return new Named(new AliasIdentifier("delta"), (LogicalPlan) copy(plan)); }
 
   // Spark 4.0 looks for `_metadata` below an alias only if its child is a scan or another alias.
   public static class Named extends SubqueryAlias {

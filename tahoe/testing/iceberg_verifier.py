@@ -77,7 +77,7 @@ def verify(store: LogStore, *, is_linear: bool = True) -> int:
 
 def _verify_history(document: dict[str, Any], is_linear: bool) -> dict[str, Any] | None:
     """Check the order of the snapshots, their log and the branch main; return the current snapshot, None for a table without."""
-    snapshots = {snapshot["snapshot-id"]: snapshot for snapshot in document["snapshots"]}
+    snapshots: dict[int, dict[str, Any]] = {snapshot["snapshot-id"]: snapshot for snapshot in document["snapshots"]}
     assert len(snapshots) == len(document["snapshots"])
     if not snapshots:
         assert not document["snapshot-log"]

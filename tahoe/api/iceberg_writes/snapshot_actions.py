@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from tahoe.api.iceberg_writes.equality_deletes import deleted_values, equal_rows
 from tahoe.api.iceberg_writes.incoming_files import IncomingFile, incoming_files, rows_of, stage_files, store_name
+from tahoe.api.iceberg_writes.kept_files import kept_files
 from tahoe.base.exceptions import DeltaConcurrentModificationException, InvalidRequest, Unsupported
 from tahoe.base.json_values import JsonMapping, compact_json
 from tahoe.log.files.live_files import add_files, canonical_path, files_at
@@ -135,6 +136,7 @@ class SnapshotActions:
             self._check_rearranged(rows)
         _record_reads(transaction, rows, data_change=data_change)
         remove_files(transaction, rows.removed, data_change=data_change)
+        rows = replace(rows, files=kept_files(transaction, rows.files, newest.client.client))
         added = stage_files(transaction, config, rows.files, data_change=data_change)
         copied = _stage_deleted_rows(transaction, config, rows)
         transaction.row_ids_kept = all(each.has_row_ids for each in rows.files)

@@ -69,7 +69,7 @@ class MatchedRows:
     def find(self, transaction: Transaction, condition: MatchCondition) -> list[FileChange]:
         """Return the matching rows of each file; registers the read predicate."""
         snapshot = self.version.snapshot
-        predicate = candidates(snapshot, condition.target, self.source.frame, condition.expression).predicate
+        predicate = candidates(snapshot, condition.target, self.source, condition.expression).predicate
         transaction.read(predicate)
         files = snapshot.files_matching(predicate)
         if not len(files):

@@ -18,14 +18,17 @@ from tahoe.expr.tree.predicate import Column as PredicateColumn
 from tahoe.schema.mapping import without_mapping
 from tahoe.schema.types import DataType, DecimalType
 from tahoe.snapshot.snapshot import Snapshot
+from tahoe.spark.commands.source_rows import StoredRows
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.translate import Names, to_column
 from tahoe.spark.scan.file_index import opaque_columns
 from tahoe.spark.scan.relation import condition_of_plan
 
 _MOST_VALUES_NAMED = 200
-# Collecting the values takes one more job; it pays only if files may be skipped.
+# Conditions with the values pay only if files may be skipped; collecting many takes one more query.
 _FEWEST_FILES = 8
+_MOST_ROWS_HERE = 50_000
+"""The keys of so many rows are collected by one job of one stage; aggregates take two queries of two jobs each."""
 
 
 @dataclass(frozen=True)
@@ -42,23 +45,41 @@ class Candidates:
 
 
 def candidates(
-    snapshot: Snapshot, target: DataFrame, source: DataFrame, on: JavaObject, of_target: Sequence[Column] = ()
+    snapshot: Snapshot, target: DataFrame, source: StoredRows, on: JavaObject, of_target: Sequence[Column] = ()
 ) -> Candidates:
     """Count the source rows and derive a condition from their keys.
 
     Args:
         target: `tahoe.spark.scan.relation.shape_of` the snapshot.
-        source: the stored rows; the first query here computes them.
+        source: the first query here computes its rows.
         on: the Catalyst expression, over the columns of both sides, that is true for matching rows.
         of_target: further conditions on the target's columns alone.
     """
     parts = list(conjuncts(on))
-    keys = list(_keys(snapshot, target, source, parts))
-    return candidates_of(snapshot, source, keys, _of_target_alone(snapshot, target, parts, of_target))
+    keys = list(_keys(snapshot, target, source.frame, parts))
+    condition, rows = _of_target_alone(snapshot, target, parts, of_target), source.count()
+    if rows == 0:
+        return Candidates(0, FALSE)
+    if rows > _MOST_ROWS_HERE:
+        return candidates_of(snapshot, source.frame, keys, condition)
+    values = _values_of(source.frame, keys)
+    condition = all_of([condition, *(key.spanned_by(texts) for key, texts in values)])
+    few = [(key, texts) for key, texts in values if 1 < len(texts) <= _MOST_VALUES_NAMED]
+    if few and len(snapshot.files_matching(condition)) >= _FEWEST_FILES:
+        condition = all_of([condition, *(key.one_of(texts) for key, texts in few)])
+    return Candidates(rows, condition)
+
+
+def _values_of(source: DataFrame, keys: Sequence[Key]) -> list[tuple[Key, list[object]]]:
+    """Return the distinct values of each key, in the form of `Key.as_text`, without NULL."""
+    if not keys:
+        return []
+    rows = source.select(*(key.as_text(key.source).alias(f"key{number}") for number, key in enumerate(keys))).toArrow()
+    return [(key, column.drop_null().unique().to_pylist()) for key, column in zip(keys, rows.columns, strict=True)]
 
 
 def candidates_of(snapshot: Snapshot, source: DataFrame, keys: Sequence[Key], of_target: Predicate) -> Candidates:
-    """Count the source rows and derive a condition from these keys.
+    """Count the source rows and derive a condition from aggregates of these keys.
 
     Args:
         source: the stored rows; the first query here computes them.
@@ -107,14 +128,19 @@ class Key:
 
     def between(self, low: object, high: object) -> Predicate:
         """Return the condition that the column's value is between two values of `as_text`."""
-        if low is None or high is None:
-            # Nothing equals NULL.
-            return FALSE
+        # Nothing equals NULL.
+        return FALSE if low is None or high is None else self.spanned_by([low, high])
+
+    def spanned_by(self, texts: Sequence[object]) -> Predicate:
+        """Return the condition that the column's value is between the least and the greatest of some values of `as_text`."""
         try:
-            least, most = self._parsed(low), self._parsed(high)
+            values = [self._parsed(text) for text in texts]
         except (ValueError, OverflowError):
             # Python has no value for a date beyond the year 9999, for example.
             return all_of([])
+        if not values:
+            return FALSE
+        least, most = min(values), max(values)
         if str(self.data_type) in _LARGEST:
             largest = _LARGEST[str(self.data_type)]
             if least > largest or most < -largest - 1:

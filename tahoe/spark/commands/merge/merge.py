@@ -76,7 +76,7 @@ def _match(transaction: Transaction, target: CommandTarget, request: MergeReques
     transaction.inputs = inputs_of(plan.sides.source)
     source = stack.enter_context(stored(numbered(plan.sides.source)))
     on = Jvm.of(target.spark).expression(plan.on)
-    keys = candidates(snapshot, plan.sides.target, source.frame, on, of_clauses(plan))
+    keys = candidates(snapshot, plan.sides.target, source, on, of_clauses(plan))
     materialized = transaction.clock.now_ms()
     files = files_to_match(transaction, snapshot, request.clauses, keys.predicate)
     rows = with_row_ids(version.with_positions(files, metadata=False), snapshot.config)

@@ -76,10 +76,11 @@ class _WritableTable:
 
     def capabilities(self) -> JavaObject:
         """Return the capabilities for Spark's planner."""
-        kind, abilities = (
-            self._jvm.java_class(f"{_SQL}.connector.catalog.TableCapability"),
-            self._jvm.java_class("java.util.HashSet")(),
-        )
+        return self._jvm.cached("write capabilities", self._created_capabilities)
+
+    def _created_capabilities(self) -> JavaObject:
+        kind = self._jvm.java_class(f"{_SQL}.connector.catalog.TableCapability")
+        abilities = self._jvm.java_class("java.util.HashSet")()
         for name in _CAPABILITIES:
             abilities.add(kind.valueOf(name))
         return abilities

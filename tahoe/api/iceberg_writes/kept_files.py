@@ -41,8 +41,8 @@ def _kept(transaction: Transaction, file: IncomingFile) -> IncomingFile:
     root, name = local_path(url), decode_path(file.add.path, url)
     if root is None:
         return replace(file, reason=_REASON)
-    folder = name.rpartition("/")[0]
-    another = f"{folder}/{transaction.clock.uuid()}.parquet"
+    folder, slash, _ = name.rpartition("/")
+    another = f"{folder}{slash}{transaction.clock.uuid()}.parquet"
     try:
         os.link(os.path.join(root, name), os.path.join(root, another), follow_symlinks=False)
     except FileNotFoundError as error:

@@ -10,7 +10,10 @@ from pyiceberg.exceptions import BadRequestError
 
 import tahoe
 from tahoe.api.iceberg_writes import kept_files
+from tahoe.api.iceberg_writes.incoming_files import IncomingFile
+from tahoe.protocol.actions import AddFile
 from tahoe.store.location import decode_path
+from tahoe.txn.transaction import Transaction
 from tests.iceberg_clients import LocalClient, writable_catalog
 
 SCHEMA = pa.schema([("id", pa.int64())])
@@ -79,3 +82,15 @@ def test_other_clients_files_keep_their_names(tmp_path: Path) -> None:
     client = LocalClient(writable_catalog(tmp_path))
     client.create_table("default.t", SCHEMA).append(ROWS)
     assert delete_files_of_client(tmp_path / "t") == 0
+
+
+@pytest.mark.parametrize("name", ["own.parquet", "data/part=a%20b/own.parquet"])
+def test_the_second_name_is_in_the_folder_of_the_first(tmp_path: Path, name: str) -> None:
+    table = tahoe.Table.create(tmp_path / "t", SCHEMA)
+    stored = tmp_path / "t" / decode_path(name, table.url)
+    stored.parent.mkdir(parents=True, exist_ok=True)
+    stored.write_bytes(b"rows")
+    file = IncomingFile(AddFile(name, {}, 4, 1, True), 1, None)
+    (kept,) = kept_files.kept_files(Transaction(table.store, table.snapshot(), table.clock), [file], "duckdb/v1.5.5")
+    second = tmp_path / "t" / decode_path(kept.add.path, table.url)
+    assert second.parent == stored.parent and second != stored and second.samefile(stored)

@@ -4,7 +4,7 @@ one file or column keeps one processor busy."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
@@ -70,6 +70,19 @@ def in_threads(store: LogStore, work: Callable[[First], Second], items: Sequence
         return
     with ThreadPoolExecutor(threads, thread_name_prefix="tahoe-in-threads") as pool:
         yield from pool.map(work, items)
+
+
+def one_ahead(work: Callable[[First], Second], items: Iterable[First]) -> Iterator[Second]:
+    """Yield the result for each item in their order; a thread computes the next one while the caller uses the last."""
+    with ThreadPoolExecutor(1, thread_name_prefix="tahoe-one-ahead") as pool:
+        computed: Future[Second] | None = None
+        for item in items:
+            following = _started(pool, partial(work, item))
+            if computed is not None:
+                yield computed.result()
+            computed = following
+        if computed is not None:
+            yield computed.result()
 
 
 _BYTES_WORTH_THREADS = 4 * 1024 * 1024

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
 
 import pyarrow as pa
 
@@ -77,6 +79,7 @@ from tahoe.schema.evolve import check_duplicates
 from tahoe.schema.types import StructType
 from tahoe.snapshot.changes import with_change_type
 from tahoe.snapshot.snapshot import Snapshot
+from tahoe.store.side_by_side import one_ahead
 from tahoe.txn.transaction import Transaction
 
 
@@ -331,6 +334,8 @@ def _others(count: int, rows: pa.Array) -> pa.Array:
 # ---- writing
 
 _NO_ROWS = pa.table({}), pa.nulls(0, pa.int64())
+_BYTES_READ_AHEAD = 32 << 20
+"""Files of at most so many bytes are read while the one before is written: two of them are in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,20 +420,26 @@ class _Writing:
             yield from self._inserted(numbers)
             return
         ahead = reading_ahead(self.snapshot, [change.add for change in changes])
-        for number, change in self._numbered(tracked(changes, progress, "files rewritten")):
-            updates = [(step, pairs) for step, pairs in self._of_file(number) if step.clause.action == Action.UPDATE]
-            if marked and not updates:
-                continue
-            names = sorted(self.plan.target_columns_to_write(self.snapshot, [step for step, _ in updates])) if marked else None
-            rows, positions = _NO_ROWS if names == [] else file_with_positions(ahead, change.add, names)
-            ids = RowIds.of(ahead, change.add)
-            if not marked:
-                stay = pc.invert(is_in(positions, change.dead))
-                unchanged = rows.filter(stay)
-                yield ids.onto(assigned(unchanged, self.plan.config.schema, (), unchanged), stay, changed=False)
-            for step, pairs in updates:
-                yield ids.onto(self._after(rows, step, pairs), pairs.target, changed=True)
+        read = partial(self._rows_of_file, ahead, marked)
+        files = self._numbered(tracked(changes, progress, "files rewritten"))
+        are_small = all(change.add.size <= _BYTES_READ_AHEAD for change in changes)
+        yield from chain.from_iterable(one_ahead(read, files) if are_small else map(read, files))
         yield from self._inserted(numbers)
+
+    def _rows_of_file(self, ahead: Snapshot, marked: bool, numbered: tuple[int, FileChange]) -> list[pa.Table]:
+        """Return the rows of one file for new files."""
+        number, change = numbered
+        updates = [(step, pairs) for step, pairs in self._of_file(number) if step.clause.action == Action.UPDATE]
+        if marked and not updates:
+            return []
+        names = sorted(self.plan.target_columns_to_write(self.snapshot, [step for step, _ in updates])) if marked else None
+        rows, positions = _NO_ROWS if names == [] else file_with_positions(ahead, change.add, names)
+        ids, tables = RowIds.of(ahead, change.add), []
+        if not marked:
+            stay = pc.invert(is_in(positions, change.dead))
+            unchanged = rows.filter(stay)
+            tables.append(ids.onto(assigned(unchanged, self.plan.config.schema, (), unchanged), stay, changed=False))
+        return [*tables, *(ids.onto(self._after(rows, step, pairs), pairs.target, changed=True) for step, pairs in updates)]
 
     def _rows_of_tiny_files(
         self, rows: pa.Table, changes: Sequence[FileChange], marked: bool, progress: Progress

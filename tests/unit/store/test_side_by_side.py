@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tahoe.store.object_store import open_store
-from tahoe.store.side_by_side import both, each, in_threads
+from tahoe.store.side_by_side import both, each, in_threads, one_ahead
 
 
 def test_both_calls_run_at_the_same_time_on_an_object_store() -> None:
@@ -94,4 +94,32 @@ def test_the_first_error_is_raised_after_the_results_before_it(size: int, tmp_pa
     results = in_threads(open_store(tmp_path), work, range(9), size)
     assert [next(results), next(results)] == [0, 1]
     with pytest.raises(ValueError, match=r"^2$"):
+        next(results)
+
+
+def test_one_result_is_computed_ahead() -> None:
+    started: list[int] = []
+    following = threading.Event()
+
+    def work(number: int) -> int:
+        started.append(number)
+        if number == 1:
+            following.set()
+        return 10 * number
+
+    results = one_ahead(work, range(4))
+    assert next(results) == 0
+    assert following.wait(10), "the next one is computed while the caller has the last"
+    assert started == [0, 1]
+    assert list(results) == [10, 20, 30]
+    assert list(one_ahead(work, [])) == []
+
+
+def test_an_error_ahead_is_raised_at_its_turn() -> None:
+    def work(number: int) -> float:
+        return 1 / (number - 1)
+
+    results = one_ahead(work, range(3))
+    assert next(results) == -1
+    with pytest.raises(ZeroDivisionError):
         next(results)

@@ -59,6 +59,22 @@ def test_pyiceberg_writes_a_table_on_s3(s3_url: str, s3_options: dict[str, str])
     assert client.list_namespaces() == [("default",)]
 
 
+def test_rows_of_duckdb_stay_when_it_deletes_its_files_on_s3(s3_url: str, s3_options: dict[str, str]) -> None:
+    client = LocalClient(writable_catalog(s3_url, s3_options), **client_options(s3_options))
+    client._session.headers["X-Client-Version"] = "duckdb/v1.5.5(linux_amd64)"
+    client.create_namespace("ducks")
+    client.create_table("ducks.t", pa.schema([("id", pa.int64())])).append(pa.table({"id": [1, 2]}))
+    table = tahoe.Table(f"{s3_url}/ducks/t", storage_options=s3_options)
+    live = set(table.files()["path"].to_pylist())
+    gone = [entry.name for entry in table.store.walk("data") if entry.name not in live]
+    for name in gone:
+        table.store.delete(name)
+    assert len(gone) == 1
+    assert table.to_arrow()["id"].to_pylist() == [1, 2]
+    assert client.load_table("ducks.t").scan().to_arrow()["id"].to_pylist() == [1, 2]
+    assert table.history(1)[0]["operationMetrics"]["numRewrittenFiles"] == "1"
+
+
 def test_an_iceberg_table_on_s3_is_converted_where_it_is(s3_url: str, s3_options: dict[str, str]) -> None:
     """One that Tahoe's own Iceberg side has left, with partitions and dead rows."""
     rows = pa.table({"id": pa.array(range(300), pa.int64()), "p": pa.array(["a b", "50%", None] * 100)})

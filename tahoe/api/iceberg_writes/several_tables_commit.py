@@ -85,9 +85,9 @@ def commit_changes(tables: Sequence[ChangedTable], commit: Commit) -> None:
     try:
         with transaction(*tables) as changing:
             for each in tables:
-                held: HeldTable = changing[each]
+                table: HeldTable = changing[each]
                 current, snapshot = each.load()
-                commit_change(held, snapshot, current, each.change, partial(commit, held))
+                commit_change(table, snapshot, current, each.change, partial(commit, table))
     except InvalidRequest as error:
         if error.code != "TAHOE_NOT_ONE_COORDINATOR":
             raise

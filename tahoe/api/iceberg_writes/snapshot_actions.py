@@ -49,6 +49,7 @@ from tahoe.uniform.commits.commit_requests import AddedSnapshot
 from tahoe.uniform.commits.delete_positions import deleted_positions, wrong_delete_file
 from tahoe.uniform.commits.file_changes import FileChanges, file_changes
 from tahoe.uniform.commits.json_fields import invalid
+from tahoe.uniform.formats.metadata import snapshot_with_id
 
 if TYPE_CHECKING:
     from pyroaring import BitMap64
@@ -115,7 +116,7 @@ class SnapshotActions:
     def parent(self) -> JsonMapping | None:
         """The snapshot of the table that the first one changes; None if it changes an empty table."""
         number = self.line[0].parent_id
-        snapshot = next((each for each in self.document["snapshots"] if each["snapshot-id"] == number), None)
+        snapshot = snapshot_with_id(self.document, number)
         if number is not None and snapshot is None:
             raise conflict(f"The snapshot {number}, which the new one changes, is not in the table.")
         return snapshot

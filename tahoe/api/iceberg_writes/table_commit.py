@@ -41,7 +41,7 @@ from tahoe.uniform.commits.commit_requests import AddedSnapshot, TableChange, ch
 from tahoe.uniform.commits.json_fields import invalid
 from tahoe.uniform.commits.requirements import unmet
 from tahoe.uniform.external.metadata_listing import CurrentMetadata
-from tahoe.uniform.formats.metadata import snapshot_version
+from tahoe.uniform.formats.metadata import snapshot_version, snapshot_with_id
 
 Commit = Callable[[Transaction, Operation], Committed]
 
@@ -201,7 +201,7 @@ def _restored(run: Commit, transaction: Transaction, document: JsonMapping, chan
             "The request makes an earlier snapshot current and changes the table's definition. Commit these one by one.",
             code="TAHOE_ICEBERG_UPDATE",
         )
-    snapshot = next((each for each in document["snapshots"] if each["snapshot-id"] == change.main), None)
+    snapshot = snapshot_with_id(document, change.main)
     if snapshot is None:
         raise invalid(f"There is no snapshot {change.main}, to which the request sets the branch main.")
     done: list[Committed] = []

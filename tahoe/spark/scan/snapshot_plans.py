@@ -36,7 +36,8 @@ class SnapshotPlans:
     """The most recently created plans of a session: for each table one that follows it, and one that does not.
 
     Each query gets a copy with columns of its own, as in delta-spark, so that two frames of one table can be joined by
-    `one["id"] == other["id"]`.
+    `one["id"] == other["id"]`. ``PlanCopy.java`` copies node by node, since Spark's own copies lose the hidden output of a projection, which
+    provides `_metadata`.
     """
 
     def __init__(self, spark: SparkSession) -> None:

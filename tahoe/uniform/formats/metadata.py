@@ -153,8 +153,12 @@ def converted_timestamp_ms(document: JsonMapping) -> int:
 
 def current_snapshot(document: JsonMapping) -> JsonObject | None:
     """Return the snapshot that readers see; None for a table without."""
-    current_id = document.get("current-snapshot-id")
-    return next((snapshot for snapshot in document["snapshots"] if snapshot["snapshot-id"] == current_id), None)
+    return snapshot_with_id(document, document.get("current-snapshot-id"))
+
+
+def snapshot_with_id(document: JsonMapping, snapshot_id: int | None) -> JsonObject | None:
+    """Return the snapshot with an id; None if the table has none, or has it no more."""
+    return next((snapshot for snapshot in document["snapshots"] if snapshot["snapshot-id"] == snapshot_id), None)
 
 
 def current_schema(document: JsonMapping) -> JsonObject:
@@ -260,7 +264,7 @@ def with_snapshot(document: JsonMapping, added: AddedSnapshot) -> JsonObject:
 def earlier_snapshot(document: JsonMapping, snapshot_id: int) -> JsonMapping | None:
     """Return the snapshot with an id, if it can be current again; None if there is none, or if its rows have no ids, which format version 3
     requires."""
-    snapshot: JsonMapping | None = next((each for each in document["snapshots"] if each["snapshot-id"] == snapshot_id), None)
+    snapshot = snapshot_with_id(document, snapshot_id)
     if snapshot is None or ("first-row-id" in snapshot) != (document["format-version"] >= 3):
         return None
     return snapshot

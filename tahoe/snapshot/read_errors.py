@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 from tahoe.base.exceptions import CorruptTable, TahoeError
-from tahoe.base.lazy import pc
+from tahoe.schema.text_validity import is_ascii
 
 OF_DAMAGED_BYTES = (
     pa.ArrowException,
@@ -94,7 +94,7 @@ def check_text(values: pa.Array, column: str, file: str) -> None:
 
     Arrow does not validate them when it reads a file, and the consumers of the rows rely on it; the check costs about 3 % of the read.
     """
-    if not _has_text(values.type) or _is_ascii(values):
+    if not _has_text(values.type) or is_ascii(values):
         return
     try:
         values.validate(full=True)
@@ -106,20 +106,6 @@ def check_text(values: pa.Array, column: str, file: str) -> None:
             file=file,
             column=column,
         ) from error
-
-
-def _is_ascii(values: pa.Array) -> bool:
-    """Whether many texts surely consist of ASCII. All of their bytes are checked at once, which takes a third of the time of one by one."""
-    if len(values) < _WORTH_ONE_CHECK or not pa.types.is_string(values.type):
-        return False
-    values.validate()
-    _, offsets, content = values.buffers()
-    ends = [offsets.slice(4 * (values.offset + place), 4).to_pybytes() for place in (0, len(values))]
-    joined = pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(b"".join(ends)), content])
-    return pc.string_is_ascii(joined)[0].as_py() is True
-
-
-_WORTH_ONE_CHECK = 256
 
 
 def _has_text(data_type: pa.DataType) -> bool:

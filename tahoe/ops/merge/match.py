@@ -5,10 +5,12 @@ source keys ─► files of the target that may contain them ─► equal keys �
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import pyarrow as pa
@@ -26,6 +28,7 @@ from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.arrow_values import empty_table, scalar
 from tahoe.schema.types import DecimalType, PrimitiveType
 from tahoe.snapshot.snapshot import Snapshot
+from tahoe.store.side_by_side import in_threads
 from tahoe.txn.transaction import Transaction
 
 PAIRS_AT_ONCE = 1_000_000
@@ -113,9 +116,10 @@ def read_target(
     """Return columns of the live rows of the files in one table, and the positions of the rows of each file."""
     ordered = sorted(names)
     tables = [empty_table(to_arrow_schema(snapshot.schema.select(ordered)))]
-    positions, ahead = [], reading_ahead(snapshot, adds)
-    for add in tracked(adds, progress, "files searched"):
-        rows, places = file_with_positions(ahead, add, ordered)
+    positions = []
+    read = partial(file_with_positions, reading_ahead(snapshot, adds), columns=ordered)
+    files = in_threads(snapshot.store, read, adds, sum(add.size for add in adds))
+    for rows, places in tracked(files, progress, "files searched", len(adds)):
         tables.append(rows)
         positions.append(places)
     return pa.concat_tables(tables), positions
@@ -211,7 +215,7 @@ def _with_equal_keys(keys: Sequence[tuple[Expression, Expression]], target: Side
     theirs = [_comparable(compute(other, _all(source))) for _, other in keys]
     # Most rows of the target have a key that no row of the source has: filter them out before the join.
     candidates = pc.indices_nonzero(
-        reduce(pc.and_, (pc.is_in(left, value_set=other.drop_null().unique()) for left, other in zip(mine, theirs, strict=True)))
+        reduce(pc.and_, (_is_in(left, other.drop_null().unique()) for left, other in zip(mine, theirs, strict=True)))
     )
     codes: pa.Array | None = None
     missing: pa.Array | None = None
@@ -233,6 +237,21 @@ def _with_equal_keys(keys: Sequence[tuple[Expression, Expression]], target: Side
     for start in range(0, joined.num_rows, PAIRS_AT_ONCE):
         part = joined.slice(start, PAIRS_AT_ONCE)
         yield Pairs(part.column("target").combine_chunks(), part.column("source").combine_chunks())
+
+
+def _is_in(values: pa.Array, searched: pa.Array) -> pa.ChunkedArray:
+    """Return whether each value is one of the searched ones; many values are compared on all cores."""
+    # Each part hashes all searched values again.
+    size = max(_ROWS_COMPARED_AT_ONCE, len(searched))
+    parts = [values.slice(start, size) for start in range(0, max(1, len(values)), size)]
+    is_in = partial(pc.is_in, value_set=searched)
+    if len(parts) == 1:
+        return pa.chunked_array([is_in(values)])
+    with ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="tahoe-match") as pool:
+        return pa.chunked_array(list(pool.map(is_in, parts)))
+
+
+_ROWS_COMPARED_AT_ONCE = 256 * 1024
 
 
 def _comparable(values: pa.Array) -> pa.Array:

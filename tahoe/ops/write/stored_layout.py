@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -20,6 +18,7 @@ from tahoe.schema.cast import FIELD_ID, GIVEN, CannotCast, conform, find_logical
 from tahoe.schema.evolve import without_void
 from tahoe.schema.geospatial import WellKnownBinary
 from tahoe.schema.mapping import nested_ids_of
+from tahoe.schema.text_validity import validate
 from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType, is_geospatial
 from tahoe.schema.walk import paths_of_type
 from tahoe.schema.well_known_binary import first_fault
@@ -90,7 +89,7 @@ class Layout:
         try:
             stored = conform(values, column.data_type, target, GIVEN, (column.name,))
             if not are_valid:
-                _validate(stored)
+                validate(stored)
                 _check_geometries(stored, column)
         except CannotCast as error:
             raise _does_not_fit(error, column, self.table) from error
@@ -125,22 +124,6 @@ class Layout:
             first = [rows.column(column.physical_name)[0].as_py() for column in self.partition]
             yield tuple(serialize(v, c.data_type) for v, c in zip(first, self.partition, strict=True)), rows
             start = end
-
-
-def _validate(values: pa.Array) -> None:
-    """Raise `pa.ArrowInvalid` for values that are not valid; many are validated on all cores."""
-    if len(values) < 2 * _ROWS_VALIDATED_AT_ONCE:
-        values.validate(full=True)
-        return
-    values.validate()
-    parts = [values.slice(start, _ROWS_VALIDATED_AT_ONCE) for start in range(0, len(values), _ROWS_VALIDATED_AT_ONCE)]
-    if sum(part.null_count for part in parts) != values.null_count:  # a part does not know the count of all
-        values.validate(full=True)
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(lambda part: part.validate(full=True), parts))
-
-
-_ROWS_VALIDATED_AT_ONCE = 128 * 1024
 
 
 def _codes(columns: list[pa.Array]) -> pa.Array:

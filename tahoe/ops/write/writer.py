@@ -49,6 +49,8 @@ _BYTES_WORTH_A_THREAD = 4 * 1024 * 1024
 _BYTES_AT_ONCE = 32 * 1024 * 1024
 """The bytes of rows that are encoded and stored while the next file's are computed: a larger file is alone, and its row groups are encoded
 in parallel."""
+_BYTES_WORTH_RELEASING = 2 * _BYTES_AT_ONCE
+"""Freed memory of smaller files is reused for the next ones: the system clears each page that it returns."""
 _FILES_AT_ONCE = os.cpu_count() or 1
 _SMALL_FILES_AT_ONCE = 20
 """The same for files that are not worth a thread, in an object store: there each takes as long as its request."""
@@ -233,8 +235,9 @@ class _Writer:
             size = len(content)
             self._store.put(name, content)
             del content, parts
-        # Arrow's allocator retains freed memory: beside the next file that would amount to the memory of another one.
-        pa.default_memory_pool().release_unused()
+        if rows.nbytes >= _BYTES_WORTH_RELEASING:
+            # Arrow's allocator retains freed memory: beside the next file that would amount to the memory of another one.
+            pa.default_memory_pool().release_unused()
         add = AddFile(encode_path(name), values, size, modification_time=now_ms, data_change=True)
         return with_statistics(add, statistics, self._indexed)
 

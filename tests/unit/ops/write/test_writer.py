@@ -570,7 +570,7 @@ class TestThreads:
 
 @pytest.mark.parametrize("wrong", [0, 150, 299])
 def test_each_part_of_a_long_column_is_validated(store, monkeypatch, wrong):
-    monkeypatch.setattr("tahoe.ops.write.stored_layout._ROWS_VALIDATED_AT_ONCE", 100)
+    monkeypatch.setattr("tahoe.schema.text_validity._ROWS_VALIDATED_AT_ONCE", 100)
     texts = pa.array([b"\xff" if number == wrong else b"text" for number in range(300)])
     data = pa.table({"text": texts.view(pa.string())})
     with pytest.raises(InvalidRequest, match=r"column 'text' .* is not valid"):

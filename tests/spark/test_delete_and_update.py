@@ -114,7 +114,8 @@ STEPS: list[tuple[str, dict[str, str] | None]] = [
     sampled([VECTORS | MAPPED, {}, FEED | TRACKED, VECTORS | FEED | TRACKED], 2),
     ids=["vectors-mapped", "rewrite", "rewrite-feed-tracked", "vectors-feed-tracked"],
 )
-def test_every_step_leaves_what_the_core_leaves(spark, tmp_path, properties):
+def test_every_step_leaves_what_the_core_leaves(spark, tmp_path, properties, monkeypatch):
+    monkeypatch.setattr("tahoe.spark.commands.row_changes._ROWS_ON_DRIVER", 100)  # the table has 140 rows at first, fewer later
     core = make(str(tmp_path / "core"), properties)
     shutil.copytree(tmp_path / "core", tmp_path / "ours")
     ours = Table(str(tmp_path / "ours"))
@@ -284,7 +285,10 @@ class TestFiles:
         assert sorted(table.to_arrow()["id"].to_pylist()) == [i for i in range(140) if i != 3 and not 70 <= i < 120]
         assert (len(last(table, RemoveFile)), len(last(table, AddFile)), table.check()) == (2, 1, [])
 
-    def test_rows_found_twice_are_told(self, spark, path):
+    @pytest.mark.parametrize("most", [None, 139])
+    def test_rows_found_twice_are_told(self, spark, path, monkeypatch, most):
+        if most is not None:  # the files have 140 rows
+            monkeypatch.setattr("tahoe.spark.commands.row_changes._ROWS_ON_DRIVER", most)
         snapshot = make(path, VECTORS).snapshot()
         actual = TableVersion(spark, snapshot).with_positions(snapshot.files()).where("id in (1, 50, 51)").select(FILE, ROW)
         once = changes_of(snapshot, snapshot.files(), actual)
@@ -292,12 +296,28 @@ class TestFiles:
         assert not once.ambiguous
         assert changes_of(snapshot, snapshot.files(), actual.union(actual.limit(1))).ambiguous
 
-    def test_large_files_are_marked_where_the_rows_are(self, spark, path):
+    @pytest.mark.parametrize("most", [150_000, 149_999])
+    def test_large_files_are_marked_where_the_rows_are(self, spark, path, monkeypatch, most):
+        monkeypatch.setattr("tahoe.spark.commands.row_changes._ROWS_ON_DRIVER", most)
         spark.range(0, 150_000, 1, 1).write.format("delta").option("delta.enableDeletionVectors", "true").save(path)
         DeltaTable.forPath(spark, path).delete("id % 32768 in (0, 32767)")
         left = Table(path).to_arrow()["id"]
         assert len(left) == 150_000 - 9
         assert not {0, 32767, 32768, 131_072, 131_071} & set(left.to_pylist())
+
+    @pytest.mark.parametrize("most", [100, 99])
+    def test_rows_are_found_in_one_stage_if_their_positions_fit_the_driver(self, spark, path, monkeypatch, most):
+        monkeypatch.setattr("tahoe.spark.commands.row_changes._ROWS_ON_DRIVER", most)
+        spark.range(100).write.format("delta").option("delta.enableDeletionVectors", "true").save(path)
+        table, tracker = DeltaTable.forPath(spark, path), spark.sparkContext.statusTracker()
+        spark.sparkContext.setJobGroup(path, "DELETE")
+        try:
+            table.delete("id % 10 = 1")
+        finally:
+            spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(path)]
+        assert (sum(len(list(job.stageIds)) for job in jobs) == 1) == (most == 100)
+        assert Table(path).to_arrow().num_rows == 90
 
     @pytest.mark.parametrize("read", [read_deltalake, read_duckdb], ids=["deltalake", "duckdb"])
     def test_other_readers_read_the_same(self, spark, tmp_path, read):

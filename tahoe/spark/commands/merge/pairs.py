@@ -16,7 +16,7 @@ from tahoe.ops.rows.row_changes import FileChange
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.merge.match import CLAUSE, SOURCE_ROW
 from tahoe.spark.commands.merge.statement import Plan
-from tahoe.spark.commands.row_changes import FILE, ROW, RowMatches, changes_in, changes_of
+from tahoe.spark.commands.row_changes import FILE, ROW, RowMatches, bitmaps_of, changes_in, matches_of
 from tahoe.spark.commands.source_rows import StoredRows
 
 _MOST_PAIRS_HERE = 2**20
@@ -78,7 +78,7 @@ def _on_driver(plan: Plan, snapshot: Snapshot, files: pa.Table, pairs: StoredRow
 def _on_executors(plan: Plan, snapshot: Snapshot, files: pa.Table, pairs: StoredRows) -> PairMatches:
     changing = plan.of(Kind.MATCHED, Kind.NOT_MATCHED_BY_SOURCE)
     with_clause = pairs.frame.where(sf.col(CLAUSE).isNotNull())
-    changed = changes_of(snapshot, files, with_clause) if changing else _NOTHING
+    changed = matches_of(snapshot, files, bitmaps_of(with_clause)) if changing else _NOTHING
     if len(changing) > 1:
         single = with_clause.dropDuplicates([FILE, ROW]) if changed.ambiguous else with_clause
         counts = {row[0]: row[1] for row in single.groupBy(CLAUSE).count().collect()}
@@ -86,7 +86,9 @@ def _on_executors(plan: Plan, snapshot: Snapshot, files: pa.Table, pairs: Stored
         counts = {step.number: sum(len(change.dead) for change in changed.changes) for step in changing}
     clauses = plan.of(Kind.MATCHED)
     changes_all = bool(clauses) and clauses[-1].condition is None
-    matches = changed if changes_all else changes_of(snapshot, files, pairs.frame.where(sf.col(SOURCE_ROW).isNotNull()))
+    matches = (
+        changed if changes_all else matches_of(snapshot, files, bitmaps_of(pairs.frame.where(sf.col(SOURCE_ROW).isNotNull())))
+    )
     # One more job, which only an upsert needs.
     once = plan.is_upsert and _is_once(pairs)
     return PairMatches(changed, _matched(plan, matches), matches.ambiguous, counts, once, pairs)

@@ -19,7 +19,7 @@ from tahoe.base.exceptions import InvalidRequest, TahoeError, Unsupported
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.features import FEATURES, ICEBERG_COMPAT, Feature
-from tahoe.protocol.properties import TableProperties
+from tahoe.protocol.properties import TableProperties, property_text
 from tahoe.schema.mapping import explode, nested_ids_of, nested_keys
 from tahoe.schema.types import ArrayType, MapType, PrimitiveType, StructField, StructType, parts_of
 from tahoe.schema.widening import is_iceberg_widening, is_widening, type_changes_of
@@ -55,8 +55,7 @@ def deletes_form(properties: TableProperties) -> str:
     delete files) or ``vector`` (Puffin files)."""
     if 3 in _compat_versions(properties):
         return "vector"
-    asked = next((v for k, v in properties.configuration.items() if k.lower() == DELETES_PROPERTY.lower()), "")
-    return "position" if asked.lower() == "position" else "none"
+    return "position" if (property_text(properties.configuration, DELETES_PROPERTY) or "").lower() == "position" else "none"
 
 
 def format_version(properties: TableProperties) -> int:

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.parse.lexer import SYMBOL
+from tahoe.expr.tree.predicate import text_literal
 from tahoe.sql.dialect import Cursor, Token, tokenize
 
 Values: TypeAlias = Mapping[str, object] | Sequence[object]
@@ -83,7 +84,7 @@ def literal(value: object) -> str | None:
         case Decimal():
             return f"{value:f}BD" if value.is_finite() else None
         case str():
-            return _text(value)
+            return text_literal(value)
         case bytes() | bytearray():
             return f"X'{value.hex()}'"
         case datetime():
@@ -102,11 +103,6 @@ def _integer(value: int) -> str | None:
     if -(2**31) <= value < 2**31:
         return str(value) if value > -(2**31) else f"CAST('{value}' AS INT)"
     return f"CAST('{value}' AS BIGINT)" if -(2**63) <= value < 2**63 else None
-
-
-def _text(value: str) -> str:
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\r", "\\r").replace("\0", "\\0")
-    return f"'{escaped}'"
 
 
 def _interval(value: timedelta) -> str:

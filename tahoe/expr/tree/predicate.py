@@ -240,6 +240,12 @@ def quote_identifier(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def text_literal(value: str) -> str:
+    """Return a text as a literal of Spark's SQL."""
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\r", "\\r").replace("\0", "\\0")
+    return f"'{escaped}'"
+
+
 def quoted_if_needed(name: str) -> str:
     """Return a name as it is if it is an identifier, otherwise in back-ticks."""
     return name if name.isidentifier() else quote_identifier(name)

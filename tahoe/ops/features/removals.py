@@ -29,7 +29,7 @@ from tahoe.protocol.clustering import DOMAIN as CLUSTERING_DOMAIN
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.dv import file_name
 from tahoe.protocol.features import ENFORCED, FEATURES, Feature, TableFeature, Use
-from tahoe.protocol.properties import TableProperties
+from tahoe.protocol.properties import TableProperties, property_text
 from tahoe.protocol.row_tracking import DOMAIN as ROW_TRACKING_DOMAIN
 from tahoe.protocol.row_tracking import ENABLED, MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID, SUSPENDED
 from tahoe.snapshot.snapshot import Snapshot
@@ -113,14 +113,10 @@ def _set_properties(work: Work, properties: Mapping[str, str | None], words: str
 
     def stage(transaction: Transaction) -> Operation | None:
         configuration = transaction.existing().metadata.configuration
-        changed = {key: value for key, value in properties.items() if _value(configuration, key) != value}
+        changed = {key: value for key, value in properties.items() if property_text(configuration, key) != value}
         return stage_changed_properties(transaction, transaction.existing(), changed, words) if changed else None
 
     return work.do(stage)
-
-
-def _value(configuration: Mapping[str, str], key: str) -> str | None:
-    return next((value for name, value in configuration.items() if name.lower() == key.lower()), None)
 
 
 def _none(snapshot: Snapshot) -> list[str]:
@@ -273,7 +269,7 @@ def _policy_traces(snapshot: Snapshot) -> list[str]:
 
 def _time_traces(snapshot: Snapshot) -> list[str]:
     traces = [f"{_TIMES} = true"] if snapshot.config.properties.get(_TIMES) else []
-    return traces + [key for key in _TIMES_SINCE if _value(snapshot.metadata.configuration, key) is not None]
+    return traces + [key for key in _TIMES_SINCE if property_text(snapshot.metadata.configuration, key) is not None]
 
 
 def _constraint_names(snapshot: Snapshot) -> list[str]:

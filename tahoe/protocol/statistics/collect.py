@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.base.lazy import pc, pq
+from tahoe.protocol.properties import property_text
 from tahoe.protocol.statistics.bounds import DEFAULT_PREFIX_LENGTH, Leaf, bound_of, has_bounds
 from tahoe.protocol.statistics.file_statistics import FileStatistics, StatisticsBuilder
 from tahoe.protocol.statistics.footer import footer_statistics
@@ -41,7 +42,7 @@ def indexed_columns(schema: StructType, partition_columns: Sequence[str], config
     """
     partitioned = {name.lower() for name in partition_columns}
     data_leaves = [leaf for leaf in leaves(schema) if leaf[0].name.lower() not in partitioned]
-    named = _property(configuration, "delta.dataSkippingStatsColumns")
+    named = property_text(configuration, "delta.dataSkippingStatsColumns")
     if named is not None:
         paths = [tuple(name.lower() for name in path) for path in multipart_names(named)]
         return [leaf for leaf in data_leaves if any(_begins_with(leaf, path) for path in paths)]
@@ -51,7 +52,7 @@ def indexed_columns(schema: StructType, partition_columns: Sequence[str], config
 
 def check_statistics_columns(schema: StructType, partition_columns: Sequence[str], configuration: Mapping[str, str]) -> None:
     """Refuse ``delta.dataSkippingStatsColumns`` that names no column, a partition column, a column without bounds, or one column twice."""
-    named = _property(configuration, "delta.dataSkippingStatsColumns")
+    named = property_text(configuration, "delta.dataSkippingStatsColumns")
     if named is None:
         return
     paths = [tuple(name.lower() for name in path) for path in multipart_names(named)]
@@ -341,18 +342,10 @@ def multipart_names(text: str) -> Iterator[tuple[str, ...]]:
 
 
 def _number(configuration: Mapping[str, str], key: str, default: int) -> int:
-    text = _property(configuration, key)
+    text = property_text(configuration, key)
     try:
         return default if text is None else int(text)
     except ValueError as error:
         raise InvalidRequest(
             f"The table property {key} = '{text}' is no whole number; set it to one.", code="TAHOE_TABLE_PROPERTY", value=text
         ) from error
-
-
-def _property(configuration: Mapping[str, str], key: str) -> str | None:
-    text = configuration.get(key)
-    if text is None:
-        lowered = key.lower()
-        text = next((value for name, value in configuration.items() if name.lower() == lowered), None)
-    return text

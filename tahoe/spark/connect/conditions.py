@@ -17,6 +17,7 @@ from pyspark.sql.types import BooleanType, NullType
 
 from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.expr.row_condition import RowCondition, row_condition
+from tahoe.expr.tree.predicate import text_literal
 from tahoe.schema.types import StructType
 from tahoe.spark.connect.remote_rows import RemoteVersion
 from tahoe.spark.write.enforce import session_time_zone
@@ -182,6 +183,5 @@ def _literal(value: object, kind: str) -> str | None:
     if isinstance(value, int) and kind in ("integer", "long", "short", "byte"):
         return str(value)
     if isinstance(value, str) and kind == "string":
-        escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-        return f"'{escaped}'"
+        return text_literal(value)
     return None

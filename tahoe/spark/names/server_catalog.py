@@ -7,6 +7,7 @@ properties come from the log, as in a classic session.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -57,7 +58,8 @@ def server_entry(spark: SparkSession, parts: Sequence[str]) -> ServerEntry | Non
     if not parts or len(parts) > 3 or (len(parts) == 3 and parts[0].lower() != _CATALOG):
         return None
     inside = f" IN {quote_identifier(parts[-2])}" if len(parts) > 1 else ""
-    pattern = parts[-1].replace("'", "\\'")
+    # The pattern is a regular expression; a dot is any character.
+    pattern = re.sub(r"\W", ".", parts[-1])
     try:
         rows = plain_sql(spark, f"SHOW TABLE EXTENDED{inside} LIKE '{pattern}'").collect()
     except AnalysisException as error:

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from tahoe.base.exceptions import InvalidRequest, TahoeError
-from tahoe.expr.tree.predicate import quoted_if_needed
+from tahoe.expr.tree.predicate import quoted_if_needed, text_literal
 from tahoe.log.replay import add_files
 from tahoe.ops.tables.cluster_by import clustered_by, clustering_columns
 from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT
@@ -208,12 +208,12 @@ def creation_text(spark: SparkSession, named: NamedTable) -> str:
     if clustering_columns(snapshot):
         lines.append(f"CLUSTER BY ({', '.join(clustered_by(snapshot))})")
     if not named.is_by_path and not named.is_managed:
-        lines.append(f"LOCATION {_literal(snapshot.store.url)}")
+        lines.append(f"LOCATION {text_literal(snapshot.store.url)}")
     if snapshot.metadata.description is not None:
-        lines.append(f"COMMENT {_literal(snapshot.metadata.description)}")
+        lines.append(f"COMMENT {text_literal(snapshot.metadata.description)}")
     properties = redacted(spark, snapshot.metadata.configuration)
     if properties:
-        pairs = ",\n".join(f"  {_literal(key)} = {_literal(value)}" for key, value in sorted(properties.items()))
+        pairs = ",\n".join(f"  {text_literal(key)} = {text_literal(value)}" for key, value in sorted(properties.items()))
         lines.append(f"TBLPROPERTIES (\n{pairs})")
     return "\n".join(lines) + "\n"
 
@@ -351,7 +351,7 @@ def _definition(column: StructField) -> str:
         _identity(column),
         "" if column.nullable else "NOT NULL",
         "" if CURRENT_DEFAULT not in column.metadata else f"DEFAULT {column.metadata[CURRENT_DEFAULT]}",
-        "" if comment is None else f"COMMENT {_literal(comment)}",
+        "" if comment is None else f"COMMENT {text_literal(comment)}",
     ]
     return " ".join(part for part in parts if part)
 
@@ -362,8 +362,3 @@ def _identity(column: StructField) -> str:
         return ""
     how = "BY DEFAULT" if identity.allows_explicit else "ALWAYS"
     return f"GENERATED {how} AS IDENTITY (START WITH {identity.start} INCREMENT BY {identity.step})"
-
-
-def _literal(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
-    return f"'{escaped}'"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tahoe.protocol.actions import Action, AddFile, CommitInfo, DeletionVectorDescriptor, Metadata, RemoveFile
 from tahoe.protocol.iceberg_compat import format_version, uniform_is_enabled
-from tahoe.protocol.properties import TableProperties
+from tahoe.protocol.properties import TableProperties, property_text
 from tahoe.protocol.row_tracking import high_water_mark
 from tahoe.uniform.formats.client_snapshot import ClientSnapshot, client_snapshot, is_created_by_client, rolled_back_to
 
@@ -233,7 +233,7 @@ def _only_marked(before: AddFile | RemoveFile | None, after: AddFile) -> bool:
 
 
 def _per_commit(configuration: Mapping[str, str]) -> bool:
-    return any(key.lower() == SNAPSHOT_PER_COMMIT and value.lower() == "true" for key, value in configuration.items())
+    return (property_text(configuration, SNAPSHOT_PER_COMMIT) or "").lower() == "true"
 
 
 def _breaks_history(before: Metadata, after: Metadata, version: int) -> str | None:

@@ -5,6 +5,7 @@
 * a file name occurs in two folders only if `MIRRORS` gives a reason;
 * the test of `tahoe/<folder>/<module>.py` is `tests/unit/<folder>/test_<module>.py`, unless `tested_elsewhere.py` lists another test with a
   reason. The modules of `tahoe.spark` are tested with a session, in `tests/spark`;
+* the parameters and fields in the section "Args" of a docstring exist;
 * the words of `WORD_GOALS` stay rare in the documents, and in the docstrings and comments of each folder of `tahoe`.
 
 Prints one line for each violation, and fails if there is any.
@@ -13,6 +14,7 @@ Prints one line for each violation, and fails if there is any.
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
@@ -58,6 +60,7 @@ def main() -> int:
     violations = [
         *_folders(modules.values()),
         *(violation for name, path in modules.items() for violation in _lengths(path, trees[name])),
+        *(violation for name, path in modules.items() for violation in _described_parameters(path, trees[name])),
         *_names(modules.values()),
         *_tests(modules.values(), TESTED_ELSEWHERE),
         *_cycles("modules", imports),
@@ -115,6 +118,33 @@ def _lengths(path: Path, tree: ast.Module) -> Iterator[str]:
             length = (node.end_lineno or node.lineno) - node.lineno + 1
             if length > LINES_OF_A_FUNCTION:
                 yield f"{path}:{node.lineno}: {node.name} has {length} lines, at most {LINES_OF_A_FUNCTION} are allowed"
+
+
+def _described_parameters(path: Path, tree: ast.Module) -> Iterator[str]:
+    """Yield the names that docstrings describe and that are no parameters of the function, and no fields or parameters of the class."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            names = _parameters(node)
+        elif isinstance(node, ast.ClassDef):
+            fields = {
+                item.target.id for item in node.body if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)
+            }
+            makers = [item for item in node.body if isinstance(item, ast.FunctionDef) and item.name in ("__init__", "__new__")]
+            names = fields.union(*map(_parameters, makers))
+        else:
+            continue
+        section = re.search(r"^Args:\n((?: {4}.*\n?|\n)+)", ast.get_docstring(node) or "", re.MULTILINE)
+        described = re.findall(r"^ {4}([\w*]+(?:, [\w*]+)*):", section[1], re.MULTILINE) if section else []
+        for name in (name.strip("*") for group in described for name in group.split(", ")):
+            # A class with neither inherits its parameters.
+            if name not in names and (names or not isinstance(node, ast.ClassDef)):
+                yield f"{path}:{node.lineno}: the docstring of {node.name} describes '{name}', which does not exist"
+
+
+def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    arguments = function.args
+    rest = [argument for argument in (arguments.vararg, arguments.kwarg) if argument]
+    return {argument.arg for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *rest)}
 
 
 def _names(paths: Collection[Path]) -> Iterator[str]:

@@ -68,9 +68,9 @@ class Coordinator(Protocol):
             proposed: at most one per table.
             unchanged: tables whose last version must still be this one.
 
-            Returns:
-                `Created`; `Exists` if a version is taken, or a table is not at the required version, and nothing is ratified; `Refused`
-                if certainly nothing is; `Unanswered` if that is unknown.
+        Returns:
+            `Created`; `Exists` if a version is taken, or a table is not at the required version, and nothing is ratified; `Refused` if
+            certainly nothing is; `Unanswered` if that is unknown.
         """
 
     def published(self, table: str, version: int) -> None:

@@ -19,10 +19,11 @@ from tahoe.base.exceptions import InvalidRequest, TahoeError, Unsupported
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.features import FEATURES, ICEBERG_COMPAT, Feature
-from tahoe.protocol.properties import TableProperties, property_text
+from tahoe.protocol.properties import TableProperties
 from tahoe.schema.mapping import explode, nested_ids_of, nested_keys
 from tahoe.schema.types import ArrayType, MapType, PrimitiveType, StructField, StructType, parts_of
 from tahoe.schema.widening import is_iceberg_widening, is_widening, type_changes_of
+from tahoe.settings.property_settings import property_text
 
 DELETES_PROPERTY = "delta.universalFormat.config.iceberg.deletes"
 """``position``: under IcebergCompatV1 and V2, deletion vectors become Iceberg's position deletes."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from tahoe.base.exceptions import CorruptTable
-from tahoe.protocol.properties import property_text
 from tahoe.schema.types import ArrayType, MapType, StructType
+from tahoe.settings.property_settings import property_text
 
 IDENTIFIER_FIELDS = "tahoe.identifierFieldIds"
 """The property: ids of columns with commas between them."""

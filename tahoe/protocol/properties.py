@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from tahoe.base.exceptions import CorruptTable, InvalidRequest
 from tahoe.base.wording import suggestion
-from tahoe.settings.property_settings import check_properties
+from tahoe.settings.property_settings import check_properties, property_text
 
 logger = logging.getLogger(__name__)
 
@@ -380,15 +380,6 @@ _ALL_ROWS = (
     ),
 )
 _ROWS = {row.key.lower(): row for row in _ALL_ROWS}
-
-
-def property_text(configuration: Mapping[str, str], key: str) -> str | None:
-    """Return the text of a property, whose key is compared without regard to case; None if it is not set."""
-    exact = configuration.get(key)
-    if exact is not None:
-        return exact
-    lowered = key.lower()
-    return next((value for name, value in configuration.items() if name.lower() == lowered), None)
 
 
 def _check_retentions(properties: Mapping[str, str]) -> None:

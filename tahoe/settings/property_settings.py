@@ -77,3 +77,12 @@ def check_properties(properties: Mapping[str, str]) -> None:
         setting = _BY_NAME.get(name.lower())
         if setting is not None:
             check_setting(setting, value)
+
+
+def property_text(configuration: Mapping[str, str], key: str) -> str | None:
+    """Return the text of a property, whose key is compared without regard to case; None if it is not set."""
+    exact = configuration.get(key)
+    if exact is not None:
+        return exact
+    lowered = key.lower()
+    return next((value for name, value in configuration.items() if name.lower() == lowered), None)

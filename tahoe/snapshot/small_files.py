@@ -75,9 +75,8 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 class _FileKind:
     """A known shape of footers, with the columns to read and the bounds to check in files of that shape.
 
-    Args:
-        columns: to be read, by their names in the file.
-        bounds: name in the log's statistics, position of the leaf, and type of the columns whose bounds are checked against the log.
+    `columns` are the names in the file of the columns to read. `bounds` has, for each column whose bounds are checked against the log, its
+    name in the log's statistics, the position of the leaf, and its type.
     """
 
     def __init__(self, shape: FooterShape, file: pq.ParquetFile, reader: FileReader) -> None:

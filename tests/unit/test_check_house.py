@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from pathlib import Path
 
@@ -63,3 +64,36 @@ def test_a_frequent_word_is_reported_with_its_folder(house) -> None:
 def test_this_repository_has_no_violation(house, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     assert list(house._tests(sorted(Path("tahoe").rglob("*.py")), house.TESTED_ELSEWHERE)) == []
+
+
+def test_a_described_parameter_that_does_not_exist_is_reported(house) -> None:
+    code = '''
+class Box:
+    """A box.
+
+    Args:
+        width: in metres.
+        depth: gone.
+    """
+
+    width: int
+
+    def fill(self, items, *more):
+        """Fill it.
+
+        Args:
+            items, more: the contents.
+            color: gone, too.
+        """
+
+class Crate(Box):
+    """A box of wood.
+
+    Args:
+        width: inherited.
+    """
+'''
+    assert list(house._described_parameters(Path("tahoe/room/box.py"), ast.parse(code))) == [
+        "tahoe/room/box.py:2: the docstring of Box describes 'depth', which does not exist",
+        "tahoe/room/box.py:12: the docstring of fill describes 'color', which does not exist",
+    ]

@@ -29,7 +29,7 @@ class ColumnNames:
 
         Args:
             names: a column and fields inside it, perhaps with a qualifier before them; letters' case does not matter.
-            shown: as the user wrote them, for the error.
+            text: the names as the user wrote them, for the error.
 
         Raises:
             InvalidRequest: there is none (``DELTA_COLUMN_NOT_FOUND``), or more than one (``AMBIGUOUS_REFERENCE``).

@@ -50,7 +50,7 @@ def hexadecimal(digits: str, text: str) -> Literal:
 
     Args:
         digits: the text between the quotes.
-        shown: the whole constant, for the error.
+        text: the whole constant, for the error.
     """
     try:
         return Literal(bytes.fromhex(digits.rjust(len(digits) + len(digits) % 2, "0")), PrimitiveType("binary"))
@@ -75,7 +75,7 @@ def type_named(name: str, sizes: Sequence[int], text: str) -> DataType:
     Args:
         name: in any case.
         sizes: the numbers in parentheses after it.
-        shown: the whole cast, for the error.
+        text: the whole cast, for the error.
     """
     upper = name.upper()
     if upper in _DECIMALS and len(sizes) <= 2:

@@ -29,9 +29,10 @@ from tahoe.protocol.clustering import DOMAIN as CLUSTERING_DOMAIN
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.dv import file_name
 from tahoe.protocol.features import ENFORCED, FEATURES, Feature, TableFeature, Use
-from tahoe.protocol.properties import TableProperties, property_text
+from tahoe.protocol.properties import TableProperties
 from tahoe.protocol.row_tracking import DOMAIN as ROW_TRACKING_DOMAIN
 from tahoe.protocol.row_tracking import ENABLED, MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID, SUSPENDED
+from tahoe.settings.property_settings import property_text
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import encode_path
 from tahoe.txn.commit import Committed

@@ -63,7 +63,7 @@ def carried(
     """Adapt a rewritten bin to a newer version.
 
     Args:
-        one: the bin, rewritten from files of `snapshot`.
+        written: the bin, rewritten from files of `snapshot`.
         live: the files of the newer version, by path. The rows of a missing file count as deleted: they are deleted or in other files.
 
     Returns:

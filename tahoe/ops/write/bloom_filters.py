@@ -14,9 +14,9 @@ from typing import Any
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.base.lazy import pq
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.properties import property_text
 from tahoe.protocol.statistics.collect import multipart_names
 from tahoe.schema.types import ArrayType, MapType, PrimitiveType, StructField, leaves
+from tahoe.settings.property_settings import property_text
 from tahoe.settings.warn_once import warn_once
 
 BLOOM_FILTER_COLUMNS = "tahoe.bloomFilterColumns"

@@ -113,7 +113,7 @@ class Completion:
         """Record the values of identity columns that were assigned elsewhere.
 
         Args:
-            found: for each set of rows, by physical name, the value furthest in the direction of the step.
+            last_values: for each set of rows, by physical name, the value furthest in the direction of the step.
         """
         sets = list(last_values)
         for identity in self.identities:

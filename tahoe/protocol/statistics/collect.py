@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.base.lazy import pc, pq
-from tahoe.protocol.properties import property_text
 from tahoe.protocol.statistics.bounds import DEFAULT_PREFIX_LENGTH, Leaf, bound_of, has_bounds
 from tahoe.protocol.statistics.file_statistics import FileStatistics, StatisticsBuilder
 from tahoe.protocol.statistics.footer import footer_statistics
 from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.types import PrimitiveType, StructType, leaves
+from tahoe.settings.property_settings import property_text
 
 __all__ = [
     "DEFAULT_INDEXED_COLUMNS",

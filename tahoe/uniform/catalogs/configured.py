@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tahoe.base.exceptions import InvalidRequest, NotFound, Unsupported
-from tahoe.protocol.properties import property_text
+from tahoe.settings.property_settings import property_text
 from tahoe.uniform.catalogs.catalog import Catalog, translated_errors
 from tahoe.uniform.catalogs.catalog_entries import CatalogEntry, GlueCatalog, HiveCatalog, RestCatalog, SqlCatalog
 

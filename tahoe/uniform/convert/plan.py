@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from tahoe.protocol.actions import Action, AddFile, CommitInfo, DeletionVectorDescriptor, Metadata, RemoveFile
 from tahoe.protocol.iceberg_compat import format_version, uniform_is_enabled
-from tahoe.protocol.properties import TableProperties, property_text
+from tahoe.protocol.properties import TableProperties
 from tahoe.protocol.row_tracking import high_water_mark
+from tahoe.settings.property_settings import property_text
 from tahoe.uniform.formats.client_snapshot import ClientSnapshot, client_snapshot, is_created_by_client, rolled_back_to
 
 SNAPSHOT_PER_COMMIT = "delta.universalformat.config.iceberg.snapshot-per-commit"

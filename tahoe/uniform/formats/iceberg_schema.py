@@ -62,7 +62,7 @@ def name_mapping(schema: StructType, more_names: Mapping[str, int] | None = None
     Files use physical names; the logical name follows for files from before column mapping.
 
     Args:
-        others: ids by name of columns that files may have beyond the table's; some readers fail on a column without a name.
+        more_names: ids by name of columns that files may have beyond the table's; some readers fail on a column without a name.
     """
     mapped = [*_mapped(schema), *(_entry(number, [name], []) for name, number in (more_names or {}).items())]
     return compact_json(mapped)

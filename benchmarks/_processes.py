@@ -46,6 +46,8 @@ def by_turns(
 ) -> dict[str, list[Measured]]:
     """Each run in each round, in a new process each; the runs alternate, so that other load on the machine affects all of them.
 
+    Every second round is in the opposite order: the first process after a pause waits for memory that the machine has given to others.
+
     Args:
         runs: the script's arguments by the name of the run.
         after: cleans up after each.
@@ -53,8 +55,8 @@ def by_turns(
     measured: dict[str, list[Measured]] = {name: [] for name in runs}
     # Installed modules are compiled; so are these after the first round, even if the shell forbids bytecode.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    for _ in range(rounds):
-        for name, arguments in runs.items():
+    for number in range(rounds):
+        for name, arguments in list(runs.items())[:: -1 if number % 2 else 1]:
             done = subprocess.run(
                 [sys.executable, script, *arguments], check=True, capture_output=True, text=True, env=environment
             )

@@ -3,7 +3,7 @@
 Goals for 855 MB of Arrow data: a stream stays under 250 MB of resident memory, DELETE under 400 MB. Each run is a separate process;
 its peak memory includes the interpreter and the libraries.
 
-    python benchmarks/reading_in_batches.py [--megabytes 855] [--files 8] [--rounds 1]
+    python benchmarks/reading_in_batches.py [--megabytes 855] [--files 8] [--rounds 2]
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--megabytes", type=int, default=855)
     parser.add_argument("--files", type=int, default=8)
-    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--run", nargs=3, help="used by the benchmark itself: work, peer, path")
     arguments = parser.parse_args()
     if arguments.run is not None:

@@ -111,9 +111,9 @@ def make_tiny(place: Path, files: int) -> None:
     tahoe.Table(place).append(rows, max_rows_per_file=10)
 
 
-def run(what: str, place: str, target: str) -> None:
+def run(work: str, place: str, target: str) -> None:
     """In the measured process."""
-    if what == "deltalake":
+    if work == "deltalake":
         from deltalake import DeltaTable
 
         theirs = DeltaTable(place)
@@ -124,7 +124,7 @@ def run(what: str, place: str, target: str) -> None:
 
     table = tahoe.Table(place)
     table.version()
-    columns = _COLUMNS if what == "cluster" else ()
+    columns = _COLUMNS if work == "cluster" else ()
     answer(lambda: len(table.optimize(zorder_by=columns, target_file_size=int(target)).removed))
 
 

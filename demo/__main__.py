@@ -38,7 +38,7 @@ def main() -> int:
     say("Each delivery goes through bronze and silver to gold, and the gold commit to Iceberg")
     for step in run_pipeline(spark, deliveries, paths):
         console.print(
-            f"  {step.what:32} {step.rows:>7,} rows   bronze {step.bronze:4.1f} s   silver {step.silver:4.1f} s   "
+            f"  {step.title:32} {step.rows:>7,} rows   bronze {step.bronze:4.1f} s   silver {step.silver:4.1f} s   "
             f"gold v{step.gold_version:<2} {step.gold:4.1f} s   Iceberg {step.iceberg:4.1f} s later"
         )
 
@@ -79,7 +79,7 @@ def second_act(spark: SparkSession, deliveries: dict[str, Path]) -> bool:
     folder = OUTPUT / "streams"
     for done in run_streams(spark, deliveries, folder):
         console.print(
-            f"  {done.what:32} bronze {done.bronze:>6,} rows   silver {done.silver:>6,}   gold {done.gold:>6,}   "
+            f"  {done.title:32} bronze {done.bronze:>6,} rows   silver {done.silver:>6,}   gold {done.gold:>6,}   "
             f"gold v{done.gold_version:<2} {done.seconds:4.1f} s"
         )
     agreed = report(list(read_with_all(spark, str(folder / "gold"), done.gold_version, STREAMED)))

@@ -57,7 +57,7 @@ class Paths:
 class Step:
     """The result for one delivery: rows, and the seconds for each table and for the Iceberg conversion."""
 
-    what: str
+    title: str
     rows: int
     bronze: float
     silver: float
@@ -166,7 +166,7 @@ def _deliver(spark: SparkSession, name: str, month: int, number: int, deliveries
     iceberg_done = perf_counter()
 
     return Step(
-        what=f"{name}{' adds column speed' if month == SPEED_SINCE else ''}",
+        title=f"{name}{' adds column speed' if month == SPEED_SINCE else ''}",
         rows=silver.count(),
         bronze=bronze_done - started,
         silver=silver_done - bronze_done,

@@ -33,7 +33,7 @@ _EVERY = 10
 class Round:
     """One start of the three queries: the rows that each table has then, and the seconds that it took."""
 
-    what: str
+    title: str
     bronze: int
     silver: int
     gold: int
@@ -47,8 +47,8 @@ def run_streams(spark: SparkSession, deliveries: dict[str, Path], folder: Path) 
     landing.mkdir(parents=True)
     header, on_time, late = _parts(deliveries)
     _make_tables(spark, typed(spark.createDataFrame([on_time[0]], header), with_speed=True), paths)
-    for what, rows in {"in time": on_time, "late, and corrected": late}.items():
-        _write_csv(landing / f"{what.partition(',')[0].replace(' ', '-')}.csv", header, rows)
+    for title, rows in {"in time": on_time, "late, and corrected": late}.items():
+        _write_csv(landing / f"{title.partition(',')[0].replace(' ', '-')}.csv", header, rows)
         started = perf_counter()
         _to_bronze(spark, landing, header, paths, folder)
         _to_silver(spark, paths, folder)
@@ -56,7 +56,7 @@ def run_streams(spark: SparkSession, deliveries: dict[str, Path], folder: Path) 
         table = tahoe.Table(paths.gold)
         table.uniform.wait(table.version(), timeout=60)
         counts = [spark.read.format("delta").load(path).count() for path in (paths.bronze, paths.silver, paths.gold)]
-        yield Round(what, *counts, gold_version=table.version(), seconds=perf_counter() - started)
+        yield Round(title, *counts, gold_version=table.version(), seconds=perf_counter() - started)
 
 
 def expected_rows(spark: SparkSession, deliveries: dict[str, Path]) -> DataFrame:

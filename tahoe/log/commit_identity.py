@@ -66,13 +66,13 @@ class CommitIdentityCheck:
         if identity.transaction_id is not None:
             other = self._transactions.setdefault(identity.transaction_id, identity.version)
             if other != identity.version:
-                what = f"its txnId {identity.transaction_id} is that of {commit_name(other)} too, so one is a copy of the other"
-                raise _misplaced(identity.version, self._url, what)
+                fault = f"its txnId {identity.transaction_id} is that of {commit_name(other)} too, so one is a copy of the other"
+                raise _misplaced(identity.version, self._url, fault)
         if identity.content is not None:
             other = self._contents.setdefault(identity.content, identity.version)
             if other != identity.version:
-                what = f"it has the same bytes as {commit_name(other)}, so one is a copy of the other"
-                raise _misplaced(identity.version, self._url, what)
+                fault = f"it has the same bytes as {commit_name(other)}, so one is a copy of the other"
+                raise _misplaced(identity.version, self._url, fault)
 
 
 def check_identities(identities: Iterable[CommitIdentity], url: str) -> None:
@@ -102,8 +102,8 @@ def check_times(identities: Sequence[CommitIdentity], config: TableConfig) -> No
         earlier, later = before.in_commit_timestamp, after.in_commit_timestamp
         # A wrong clock can cause such times too: a commit that has read the version before its own is in the right position.
         if earlier is not None and later is not None and later <= earlier and after.read_version != before.version:
-            what = f"its in-commit timestamp {later} is not after {earlier}, that of {commit_name(before.version)}"
-            raise _misplaced(after.version, config.table, what)
+            fault = f"its in-commit timestamp {later} is not after {earlier}, that of {commit_name(before.version)}"
+            raise _misplaced(after.version, config.table, fault)
 
 
 def no_in_commit_timestamp(url: str, version: int) -> CorruptTable:
@@ -131,10 +131,10 @@ def _commit_info(body: bytes) -> CommitInfo:
     return CommitInfo(info if isinstance(info, dict) else {})
 
 
-def _misplaced(version: int, url: str, what: str) -> CorruptTable:
+def _misplaced(version: int, url: str, fault: str) -> CorruptTable:
     name = commit_name(version)
     return CorruptTable(
-        f"Table {url}: the commit {name} is not in its place, or the one before it is not: {what}. Commits were swapped, copied or "
+        f"Table {url}: the commit {name} is not in its place, or the one before it is not: {fault}. Commits were swapped, copied or "
         "restored under other names: restore the log's files from a backup.",
         code="DELTA_TXN_LOG_FAILED_INTEGRITY",
         table=url,

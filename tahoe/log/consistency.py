@@ -51,16 +51,16 @@ def check_checkpoint(store: LogStore, reader: CheckpointReader, hint: LastCheckp
         # Only JSON files lose lines, so it was not truncated: its writer left the actions out. That writer may have made other mistakes, so
         # nothing replaces the checkpoint.
         raise no_state(store, checkpoint.version, " and a ".join(missing), f"the checkpoint {checkpoint.names[0]} has none")
-    what = f"it has no {' and no '.join(missing)} action" if missing else None
+    fault = f"it has no {' and no '.join(missing)} action" if missing else None
     checksum = tail.checkpoint_checksum
     if hint is not None and hint.num_of_add_files not in (None, reader.num_adds):
-        what = f"it has {reader.num_adds} live files, but _last_checkpoint says {hint.num_of_add_files}"
+        fault = f"it has {reader.num_adds} live files, but _last_checkpoint says {hint.num_of_add_files}"
     elif hint is not None and reader.num_actions < hint.size:
-        what = f"it has {reader.num_actions} actions, but _last_checkpoint says {hint.size}"
+        fault = f"it has {reader.num_actions} actions, but _last_checkpoint says {hint.size}"
     elif checksum is not None and checksum.num_files != reader.num_adds and _is_of(store, checksum, checkpoint.version):
-        what = f"it has {reader.num_adds} live files, but {checksum_name(checkpoint.version)} says {checksum.num_files}"
-    if what is not None:
-        raise DamagedCheckpoint(store.url, checkpoint, checkpoint.names[0], what)
+        fault = f"it has {reader.num_adds} live files, but {checksum_name(checkpoint.version)} says {checksum.num_files}"
+    if fault is not None:
+        raise DamagedCheckpoint(store.url, checkpoint, checkpoint.names[0], fault)
 
 
 def check_adds_of_checkpoint(
@@ -72,17 +72,17 @@ def check_adds_of_checkpoint(
         adds: all `add` actions of the checkpoint, with the columns ``path``, ``size``, ``deletionVector``.
     """
     checkpoint, checksum = reader.checkpoint, tail.checkpoint_checksum
-    what = None
+    fault = None
     size = pc.sum(adds.column("size"), min_count=0).as_py()
     if checksum is not None and checksum.table_size_bytes != size and _is_of(store, checksum, checkpoint.version):
-        what = f"its files have {size} bytes, but {checksum_name(checkpoint.version)} says {checksum.table_size_bytes}"
+        fault = f"its files have {size} bytes, but {checksum_name(checkpoint.version)} says {checksum.table_size_bytes}"
     elif checksum is None and (hint is None or hint.num_of_add_files is None):
         # The number of files is not known from elsewhere, and a duplicate would be read twice.
         keys = pa.chunked_array([file_keys(batch, store.url) for batch in adds.to_batches()], pa.string())
         twice = adds.num_rows - pc.count_distinct(keys).as_py()
-        what = f"it lists {counted(twice, 'file')} more than once" if twice else None
-    if what is not None:
-        raise DamagedCheckpoint(store.url, checkpoint, checkpoint.names[0], what)
+        fault = f"it lists {counted(twice, 'file')} more than once" if twice else None
+    if fault is not None:
+        raise DamagedCheckpoint(store.url, checkpoint, checkpoint.names[0], fault)
 
 
 def check_state(store: LogStore, segment: LogSegment, state: TableState, tail: Tail) -> None:
@@ -238,16 +238,16 @@ def _report(store: LogStore, segment: LogSegment, tail: Tail, differences: Seque
     """Raise the error for differences from a trustworthy checksum: that of the checkpoint, or of the log if there is none."""
     if not differences or tail.checksum is None or not _is_of(store, tail.checksum, segment.version):
         return
-    what = "; ".join(differences)
+    fault = "; ".join(differences)
     name = checksum_name(segment.version)
-    begin = f"Table {store.url}: at version {segment.version} the checksum {name} says {what}."
+    begin = f"Table {store.url}: at version {segment.version} the checksum {name} says {fault}."
     if segment.checkpoint is not None:
         file = segment.checkpoint.names[0]
         message = (
             f"{begin} The checkpoint {file} is short, a commit after it has lost lines or is not in its place, or the checksum is "
             "wrong: restore the damaged one from a backup, or delete the checksum if another reader confirms the log."
         )
-        raise DamagedCheckpoint(store.url, segment.checkpoint, file, what, message)
+        raise DamagedCheckpoint(store.url, segment.checkpoint, file, fault, message)
     raise CorruptTable(
         f"{begin} A commit has lost lines or is not in its place, or the checksum is wrong: restore the damaged commit from a "
         "backup, or delete the checksum if another reader confirms the log.",

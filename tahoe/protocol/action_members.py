@@ -183,77 +183,75 @@ _BY_CASE = {of: {name.lower(): name for name in members} for of, members in _MEM
 _NAMES_OF_KINDS = {str: "a string", int: "a whole number", bool: "true or false", dict: "an object", list: "an array of strings"}
 
 
-def _check(of: str, value: object, what: str) -> None:
+def _check(of: str, value: object, subject: str) -> None:
     if not isinstance(value, dict):
-        raise CorruptTable(f"{what} must be an object, found {_shown(value)}", code="TAHOE_CORRUPT_ACTION")
+        raise CorruptTable(f"{subject} must be an object, found {_shown(value)}", code="TAHOE_CORRUPT_ACTION")
     table = _MEMBERS[of]
     for name, row in table.items():
         member = value.get(name)
         if member is not None:
-            _check_member(row, member, f"the member '{name}' of {what}")
+            _check_member(row, member, f"the member '{name}' of {subject}")
         elif row.demanded:
-            raise _missing(name, value, what)
+            raise _missing(name, value, subject)
     by_case = _BY_CASE[of]
     for name in value:
         if name not in table and name.lower() in by_case:
             raise CorruptTable(
-                f"{what} has a member '{name}', which the specification spells '{by_case[name.lower()]}'",
+                f"{subject} has a member '{name}', which the specification spells '{by_case[name.lower()]}'",
                 code="TAHOE_CORRUPT_ACTION",
             )
     if of == "remove" and value.get("extendedFileMetadata"):
         for name in ("partitionValues", "size"):
             if value.get(name) is None:
                 raise CorruptTable(
-                    f"{what} says extendedFileMetadata, which promises '{name}', but has none", code="TAHOE_CORRUPT_ACTION"
+                    f"{subject} says extendedFileMetadata, which promises '{name}', but has none", code="TAHOE_CORRUPT_ACTION"
                 )
     if of == "deletionVector" and value["storageType"] == "i" and value.get("offset") is not None:
         raise CorruptTable(
-            f"{what} is inline (storageType 'i') and yet has an offset, {value['offset']}", code="TAHOE_CORRUPT_ACTION"
+            f"{subject} is inline (storageType 'i') and yet has an offset, {value['offset']}", code="TAHOE_CORRUPT_ACTION"
         )
 
 
-def _check_member(row: _Member, member: Any, what: str) -> None:
+def _check_member(row: _Member, member: Any, subject: str) -> None:
     fits = isinstance(member, row.kind) and (row.kind is bool or not isinstance(member, bool))
     if fits and row.kind is list:
         fits = all(isinstance(each, str) for each in member)
     if fits and row.members:
-        _check(row.members, member, what)
+        _check(row.members, member, subject)
     elif fits and row.kind is dict:
         fits = all(value is None or isinstance(value, str) for value in member.values())
     if not fits:
         raise CorruptTable(
-            f"{what} must be {_NAMES_OF_KINDS[row.kind]}{' of strings' * (row.kind is dict)}, found {_shown(member)}",
+            f"{subject} must be {_NAMES_OF_KINDS[row.kind]}{' of strings' * (row.kind is dict)}, found {_shown(member)}",
             code="TAHOE_CORRUPT_ACTION",
         )
     if row.kind is int and not row.least <= member <= row.most:
         raise CorruptTable(
-            f"{what} must be a number from {row.least} to {row.most}, found {_shown(member)}", code="TAHOE_CORRUPT_ACTION"
+            f"{subject} must be a number from {row.least} to {row.most}, found {_shown(member)}", code="TAHOE_CORRUPT_ACTION"
         )
 
 
-def _missing(name: str, value: Mapping[str, object], what: str) -> CorruptTable:
+def _missing(name: str, value: Mapping[str, object], subject: str) -> CorruptTable:
     likely = next((each for each in value if each != name and each.lower() == name.lower()), None)
     but = f", but only '{likely}', which is spelled otherwise" if likely else ""
     return CorruptTable(
-        f"{what} has no member '{name}', which the specification demands{but}", code="TAHOE_CORRUPT_ACTION", member=name
+        f"{subject} has no member '{name}', which the specification demands{but}", code="TAHOE_CORRUPT_ACTION", member=name
     )
 
 
-def _fault_of_columns(of: str, columns: Mapping[str, pa.ChunkedArray], what: str) -> str | None:
+def _fault_of_columns(of: str, columns: Mapping[str, pa.ChunkedArray], subject: str) -> str | None:
     for name, row in _MEMBERS[of].items():
         values = columns.get(name)
         if row.demanded and (values is None or values.null_count):
-            return f"{what} has no member '{name}', which the specification demands"
+            return f"{subject} has no member '{name}', which the specification demands"
         if values is None:
             continue
         if row.kind is int and len(values) and row.least >= 0 and (pc.min(values).as_py() or 0) < 0:
-            return (
-                f"the member '{name}' of {what} must be a number from {row.least} to {row.most}, found {pc.min(values).as_py()}"
-            )
+            return f"the member '{name}' of {subject} must be a number from {row.least} to {row.most}, found {pc.min(values).as_py()}"
         if row.members and values.null_count < len(values):
             inner = values.drop_null()
             members = {field.name: pc.struct_field(inner, field.name) for field in inner.type}
-            fault = _fault_of_columns(row.members, members, f"the member '{name}' of {what}")
+            fault = _fault_of_columns(row.members, members, f"the member '{name}' of {subject}")
             if fault is not None:
                 return fault
     return None
@@ -277,13 +275,13 @@ def _first_without(maps: pa.MapArray, name: str) -> int | None:
 def _no_key(path: str, keys: Sequence[str] | None, name: str, url: str) -> CorruptTable:
     likely = next((key for key in keys or () if key != name and key.lower() == name.lower()), None)
     if keys is not None and keys.count(name) > 1:
-        what = f"name the partition column '{name}' twice"
+        fault = f"name the partition column '{name}' twice"
     elif likely is not None:
-        what = f"have '{likely}' where the table's partition column is '{name}'; names are compared with regard to case"
+        fault = f"have '{likely}' where the table's partition column is '{name}'; names are compared with regard to case"
     else:
-        what = f"lack the partition column '{name}', so to which partition the file belongs is not known"
+        fault = f"lack the partition column '{name}', so to which partition the file belongs is not known"
     return CorruptTable(
-        f"{f'Table {url}: the' if url else 'The'} partition values of file '{path}' in the log {what}. A null is written as null, not "
+        f"{f'Table {url}: the' if url else 'The'} partition values of file '{path}' in the log {fault}. A null is written as null, not "
         "left out. Restore the commit or checkpoint that adds the file from a backup, or read a version before it.",
         code="DELTA_TXN_LOG_FAILED_INTEGRITY",
         **({"table": url} if url else {}),

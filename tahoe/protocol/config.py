@@ -153,11 +153,11 @@ class TableConfig:
                 )
             data_type = self.schema.field(column).data_type
             if not isinstance(data_type, PrimitiveType | DecimalType) or is_opaque(data_type):
-                what = f"It is partitioned by '{column}' of type {data_type}, which has no partition values."
-                raise self._corrupt(what, "DELTA_INVALID_PARTITION_COLUMN_TYPE", column=column)
+                fault = f"It is partitioned by '{column}' of type {data_type}, which has no partition values."
+                raise self._corrupt(fault, "DELTA_INVALID_PARTITION_COLUMN_TYPE", column=column)
 
-    def _corrupt(self, what: str, code: str, **facts: object) -> CorruptTable:
-        return CorruptTable(f"Table {self.table}: {what} Repair its metaData action.", code=code, table=self.table, **facts)
+    def _corrupt(self, fault: str, code: str, **facts: object) -> CorruptTable:
+        return CorruptTable(f"Table {self.table}: {fault} Repair its metaData action.", code=code, table=self.table, **facts)
 
     def ensure_writable(self, enforced: frozenset[str] = frozenset()) -> None:
         """Raise if a write would break a constraint of the table that the writer does not enforce.
@@ -170,7 +170,7 @@ class TableConfig:
         used = sorted(name for feature, name in self.demands() if feature not in enforced)
         if used:
             raise Unsupported(
-                f"Table {self.table} uses what this version of Tahoe does not enforce on writes: {', '.join(used)}. "
+                f"Table {self.table} uses features that this version of Tahoe does not enforce on writes: {', '.join(used)}. "
                 "Upgrade Tahoe, or write with a client that enforces it.",
                 code="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
                 table=self.table,

@@ -101,9 +101,9 @@ class Constraints:
 
     def require_evaluator(self) -> None:
         """Refuse rows if only Spark can evaluate a constraint: `Unsupported`, or `InvalidRequest` for errors in Spark too."""
-        for expression, _, what in self.expressions():
+        for expression, _, subject in self.expressions():
             if engine := engine_text_in(expression):
-                raise cannot_enforce(self.table, what, engine)
+                raise cannot_enforce(self.table, subject, engine)
 
     def with_evaluator(self) -> Constraints:
         """Return the constraints that Tahoe's own evaluator can check: enough for rewriting rows of the table unchanged."""
@@ -250,13 +250,13 @@ def check_dependents(config: TableConfig, schema: StructType) -> None:
             for rule in constraints.generated
         ),
     ]
-    for kind, what, text, expression in readers:
+    for kind, subject, text, expression in readers:
         for reference in references_of(expression):
             now = _type_at(schema, reference.path)
             if now is None or isinstance(now, StructType) or same_type(reference.data_type, now):
                 continue
             raise InvalidRequest(
-                f"Column {reference} of table {config.table} would change its type from {reference.data_type} to {now}, but {what} "
+                f"Column {reference} of table {config.table} would change its type from {reference.data_type} to {now}, but {subject} "
                 f"({text[:200]}) reads it. Drop that first, or cast the data to {reference.data_type}.",
                 code=f"DELTA_{kind}_DATA_TYPE_MISMATCH",
                 table=config.table,
@@ -403,11 +403,11 @@ def _type_at(schema: StructType, path: tuple[str, ...]) -> DataType | None:
     return at
 
 
-def _understood(config: TableConfig, what: str, text: str, time_zone: str) -> Expression:
+def _understood(config: TableConfig, subject: str, text: str, time_zone: str) -> Expression:
     try:
         return _READ.condition(text, config.schema, time_zone)
     except (InvalidRequest, Unsupported) as error:
-        return _left_to_spark(config.table, what, text, config.schema, error)
+        return _left_to_spark(config.table, subject, text, config.schema, error)
 
 
 class _LongConditions:
@@ -450,11 +450,11 @@ def _generated(schema: StructType, table: str, time_zone: str) -> Iterator[Gener
         yield Generated(field, str(text), value)
 
 
-def _left_to_spark(table: str, what: str, text: str, schema: StructType, error: InvalidRequest | Unsupported) -> EngineText:
+def _left_to_spark(table: str, subject: str, text: str, schema: StructType, error: InvalidRequest | Unsupported) -> EngineText:
     """Return the text of an expression that Tahoe does not parse; raises if Spark must not evaluate it either."""
     engine = engine_text(text, schema, error.code, error.message)
     if error.code in _NOT_FOR_SPARK:
-        raise cannot_enforce(table, what, engine) from error
+        raise cannot_enforce(table, subject, engine) from error
     return engine
 
 
@@ -463,21 +463,21 @@ _ONLY_SPARK = ("TAHOE_EXPRESSION_NOT_ALLOWED", "PARSE_SYNTAX_ERROR")
 _NOT_FOR_SPARK = ("TAHOE_EXPRESSION_TOO_LONG", "TAHOE_EXPRESSION_TOO_DEEP")
 
 
-def cannot_enforce(table: str, what: str, engine: EngineText) -> InvalidRequest | Unsupported:
+def cannot_enforce(table: str, subject: str, engine: EngineText) -> InvalidRequest | Unsupported:
     """Return the error for a constraint or a generated column that cannot be evaluated.
 
     Args:
-        what: its name for messages.
+        subject: its name for messages.
         engine: its text, and why.
     """
     kind, text, code = Unsupported if engine.code == _ONLY_SPARK[0] else InvalidRequest, engine.text, engine.code
     remedy = " Write to this table through Spark (tahoe.enable), if Spark can evaluate it." if engine.code in _ONLY_SPARK else ""
     if code == "DELTA_COLUMN_NOT_FOUND":
-        code = f"DELTA_INVALID_{'GENERATED_COLUMN' if what.startswith('the generated') else 'CHECK_CONSTRAINT'}_REFERENCES"
+        code = f"DELTA_INVALID_{'GENERATED_COLUMN' if subject.startswith('the generated') else 'CHECK_CONSTRAINT'}_REFERENCES"
     if code == "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN":
         code = "DELTA_NON_BOOLEAN_CHECK_CONSTRAINT"
     return kind(
-        f"Table {table}: {what} ({text[:200]}) cannot be enforced, so nothing was written. {engine.reason}{remedy}",
+        f"Table {table}: {subject} ({text[:200]}) cannot be enforced, so nothing was written. {engine.reason}{remedy}",
         code=code,
         table=table,
         expression=text[:1000],
@@ -548,9 +548,9 @@ def _computed(constraints: Constraints, generated: Generated, rows: pa.Table) ->
         raise _not_computed(constraints, f"the generated column '{generated.column.name}'", generated.text, error) from error
 
 
-def _not_computed(constraints: Constraints, what: str, text: str, error: InvalidRequest) -> InvalidRequest:
+def _not_computed(constraints: Constraints, subject: str, text: str, error: InvalidRequest) -> InvalidRequest:
     return InvalidRequest(
-        f"Table {constraints.table}: {what} ({text[:200]}) cannot be computed for the rows to be written; nothing was committed. "
+        f"Table {constraints.table}: {subject} ({text[:200]}) cannot be computed for the rows to be written; nothing was committed. "
         f"{error.message}",
         code=error.code,
         table=constraints.table,

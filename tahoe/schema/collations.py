@@ -62,15 +62,15 @@ def check_no_new_collations(schema: StructType, before: StructType | None = None
             )
 
 
-def collation_refused(column: str, what: str) -> InvalidRequest:
+def collation_refused(column: str, use: str) -> InvalidRequest:
     """Return the error for a comparison without Spark that the bytes of strings cannot decide.
 
     Args:
-        what: the filter or expression.
+        use: the filter or expression.
     """
     return InvalidRequest(
         f"Column '{column}' has a collation or is a CHAR, so that texts may be equal whose bytes are not; without Spark only IS NULL and "
-        f"IS NOT NULL may be asked of it, found: {what[:200]}. Read the rows with Spark, or without the condition, and compare them there.",
+        f"IS NOT NULL may be asked of it, found: {use[:200]}. Read the rows with Spark, or without the condition, and compare them there.",
         code="TAHOE_COLLATED_COLUMN",
         column=column,
     )

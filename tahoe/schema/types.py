@@ -295,9 +295,9 @@ def _member(value: Mapping[str, object], name: str, kind: type | tuple[type, ...
     raise _broken(path, f"no right '{name}', which the specification demands, in {json.dumps(value)[:200]}")
 
 
-def _broken(path: tuple[str, ...], what: str) -> CorruptTable:
+def _broken(path: tuple[str, ...], fault: str) -> CorruptTable:
     where = f"Column '{'.'.join(path)}' of the table's schema" if path else "The table's schema"
-    return CorruptTable(f"{where} has {what}. {_REPAIR}", code="TAHOE_CORRUPT_SCHEMA", column=".".join(path))
+    return CorruptTable(f"{where} has {fault}. {_REPAIR}", code="TAHOE_CORRUPT_SCHEMA", column=".".join(path))
 
 
 def _named(name: str, path: tuple[str, ...]) -> DataType:

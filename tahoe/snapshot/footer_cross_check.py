@@ -58,9 +58,9 @@ def _other_bounds(footer: pq.FileMetaData, stats: Mapping[str, object], columns:
         footer_bounds = _bounds(footer, positions[str(columns[name])])
         if footer_bounds is None:
             continue
-        for what, mine, theirs in (("least", footer_bounds[0], least[name]), ("greatest", footer_bounds[1], greatest[name])):
+        for extreme, mine, theirs in (("least", footer_bounds[0], least[name]), ("greatest", footer_bounds[1], greatest[name])):
             if _is_comparable(mine, theirs) and mine != theirs:
-                return f"the {what} value of its column '{name}' is {mine!r}, but the table's log says {theirs!r}"
+                return f"the {extreme} value of its column '{name}' is {mine!r}, but the table's log says {theirs!r}"
     return None
 
 

@@ -142,12 +142,12 @@ class TinyFiles:
         last, footers, some, tables = None, list[FooterValues](), list[ReadTask](), list[pa.Table]()
         for task in tasks:
             content = self._content(task)
-            file_kind, what = self._proven(content, reader)
+            file_kind, values = self._proven(content, reader)
             if last is not None and last is not file_kind:
                 yield last, footers, some, tables
                 footers, some, tables = [], [], []
             last = file_kind
-            footers.append(what)
+            footers.append(values)
             some.append(task)
             tables.append(parquet_file(pa.BufferReader(content), verify_pages=False).read(file_kind.columns, use_threads=False))
         if last is not None:

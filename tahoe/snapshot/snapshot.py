@@ -367,10 +367,10 @@ class Snapshot:
             raise self._lost(f"another transaction ({after} in place of {before}) has its name", commit_name(self.version))
         return latest
 
-    def _lost(self, what: str, file: str) -> LostVersions:
+    def _lost(self, change: str, file: str) -> LostVersions:
         return LostVersions(
-            f"Table {self.store.url}: version {self.version} was read here before, and now {what}, so the log has lost versions: "
-            f"restore {file} and what followed from a backup. To go on with what the log gives now, open the table again.",
+            f"Table {self.store.url}: version {self.version} was read here before, and now {change}, so the log has lost versions: "
+            f"restore {file} and the commits after it from a backup. To continue with the log as it is now, open the table again.",
             table=self.store.url,
             version=self.version,
             file=file,

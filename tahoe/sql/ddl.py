@@ -169,11 +169,11 @@ class Describe:
     """``DESCRIBE [TABLE] [EXTENDED] t``, and SHOW COLUMNS, TBLPROPERTIES, PARTITIONS and CREATE TABLE.
 
     Args:
-        what: ``columns``, ``extended``, ``SHOW COLUMNS``, ``SHOW TBLPROPERTIES``, ``SHOW PARTITIONS`` or ``SHOW CREATE TABLE``.
+        kind: ``columns``, ``extended``, ``SHOW COLUMNS``, ``SHOW TBLPROPERTIES``, ``SHOW PARTITIONS`` or ``SHOW CREATE TABLE``.
     """
 
     table: TableName
-    what: str
+    kind: str
     key: str | None = None
 
 
@@ -469,11 +469,11 @@ def _describe(cursor: Cursor) -> Describe | None:
     ):
         return None
     cursor.take("TABLE")
-    what = "extended" if cursor.take("EXTENDED") or cursor.take("FORMATTED") else "columns"
+    kind = "extended" if cursor.take("EXTENDED") or cursor.take("FORMATTED") else "columns"
     table = take_table(cursor)
     if table is None or not (cursor.at_end or cursor.peek().is_symbol(";")):
         return None
-    return Describe(table, what)
+    return Describe(table, kind)
 
 
 def _show(cursor: Cursor) -> Describe | Other | None:

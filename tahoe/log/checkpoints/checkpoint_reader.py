@@ -269,15 +269,15 @@ def _check_stated(reader: CheckpointReader, sidecars: Sequence[SidecarFile]) -> 
         return
     version = reader.checkpoint.version
     stated = [action for action in reader.single_actions if isinstance(action, CheckpointMetadata)]
-    what = None
+    fault = None
     if stated and stated[0].version != version:
-        what = f"it says that it is of version {stated[0].version}"
+        fault = f"it says that it is of version {stated[0].version}"
     elif reader.checkpoint.kind == "uuid" and len(stated) != 1:
-        what = f"it must have one checkpointMetadata action, found {len(stated)}"
+        fault = f"it must have one checkpointMetadata action, found {len(stated)}"
     elif sidecars and reader.num_adds:
-        what = "it contains files and names sidecars, which the specification forbids"
-    if what:
-        raise DamagedCheckpoint(reader.store.url, reader.checkpoint, reader.checkpoint.names[0], what)
+        fault = "it contains files and names sidecars, which the specification forbids"
+    if fault:
+        raise DamagedCheckpoint(reader.store.url, reader.checkpoint, reader.checkpoint.names[0], fault)
 
 
 def _check_tags(reader: CheckpointReader, sidecars: Sequence[SidecarFile]) -> None:
@@ -292,8 +292,8 @@ def _check_tags(reader: CheckpointReader, sidecars: Sequence[SidecarFile]) -> No
     for tag, number in counted.items():
         text = None if stated is None or stated.tags is None else stated.tags.get(tag)
         if text is not None and text != str(number):
-            what = f"its tag {tag} says {text}, but it is {number}"
-            raise DamagedCheckpoint(reader.store.url, reader.checkpoint, reader.checkpoint.names[0], what)
+            fault = f"its tag {tag} says {text}, but it is {number}"
+            raise DamagedCheckpoint(reader.store.url, reader.checkpoint, reader.checkpoint.names[0], fault)
 
 
 def _single_actions(source: ParquetSource) -> Iterator[Action]:

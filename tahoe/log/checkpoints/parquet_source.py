@@ -29,19 +29,19 @@ class DamagedCheckpoint(CorruptTable):
     Args:
         checkpoint: the corrupt checkpoint.
         file: its corrupt file.
-        what: the fault of that file.
+        fault: the fault of that file.
         message, code: replace those that are built from the other arguments.
     """
 
     default_code = "DELTA_TXN_LOG_FAILED_INTEGRITY"
 
     def __init__(
-        self, url: str, checkpoint: Checkpoint, file: str, what: str, message: str | None = None, code: str | None = None
+        self, url: str, checkpoint: Checkpoint, file: str, fault: str, message: str | None = None, code: str | None = None
     ) -> None:
         self.names = checkpoint.names
         super().__init__(
             message
-            or f"Table {url}: the checkpoint file {file} is damaged: {what}. Delete it if the log's commits are "
+            or f"Table {url}: the checkpoint file {file} is damaged: {fault}. Delete it if the log's commits are "
             "complete, or restore "
             "it from a backup.",
             code=code,
@@ -176,9 +176,9 @@ class ParquetSource:
         """Return the row groups in the order of the file."""
         return [RowGroup(self, i) for i in range(self.metadata.num_row_groups)]
 
-    def damaged(self, what: str) -> DamagedCheckpoint:
+    def damaged(self, fault: str) -> DamagedCheckpoint:
         """Return the error for a fault in this file of the checkpoint; the caller raises it."""
-        return DamagedCheckpoint(self.store.url, self.checkpoint, self.name, what)
+        return DamagedCheckpoint(self.store.url, self.checkpoint, self.name, fault)
 
 
 @contextmanager

@@ -102,8 +102,8 @@ def _each_action(name: str, data: bytes, url: str) -> Iterator[Action]:
 def parse_actions(name: str, data: bytes, url: str) -> Iterator[tuple[int, Action]]:
     """Line number (from 1) and action of each line. See `parse_commit`, without its check across lines."""
     if not data or data.isspace():
-        what = "is empty (0 bytes)" if not data else "contains no action"
-        raise _damaged(name, url, what)
+        fault = "is empty (0 bytes)" if not data else "contains no action"
+        raise _damaged(name, url, fault)
     # `BytesIO` does not copy the data: a commit may have hundreds of megabytes.
     for number, line in enumerate(BytesIO(data), start=1):
         if number == 1:
@@ -145,9 +145,9 @@ def without_duplicates(actions: Iterable[Action], name: str, url: str) -> Iterat
         yield action
 
 
-def duplicate(name: str, url: str, kind: str, what: object) -> CorruptTable:
+def duplicate(name: str, url: str, kind: str, subject: object) -> CorruptTable:
     """Return the error for two actions of one commit about the same object."""
-    of = f" of '{what[0] if isinstance(what, tuple) else what}'" if what else ""
+    of = f" of '{subject[0] if isinstance(subject, tuple) else subject}'" if subject else ""
     return CorruptTable(
         f"Table {url}: the commit {name} contains more than one {kind} action{of}; the specification allows one, for their order "
         "has no meaning. Restore the file from a backup.",
@@ -203,9 +203,9 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-def _damaged(name: str, url: str, what: str) -> CorruptTable:
+def _damaged(name: str, url: str, fault: str) -> CorruptTable:
     return CorruptTable(
-        f"Table {url}: the log file {name} is damaged: {what}. Restore the file from a backup; versions before it, and those "
+        f"Table {url}: the log file {name} is damaged: {fault}. Restore the file from a backup; versions before it, and those "
         "after the next checkpoint, can still be read.",
         code="DELTA_TXN_LOG_FAILED_INTEGRITY",
         table=url,

@@ -205,10 +205,10 @@ class LogReplay:
             )
         self.state.timestamp = timestamp if timestamp is not None else last
 
-    def differences(self, what: str, protocol: Protocol | None, metadata: Metadata | None) -> Iterator[str]:
+    def differences(self, subject: str, protocol: Protocol | None, metadata: Metadata | None) -> Iterator[str]:
         """Yield a sentence for each difference between a protocol and metadata and those of the log so far."""
         values = (None if action is None else action.to_json_value() for action in (protocol, metadata))
-        return (f"{what}: {text}." for text in self.state.differences(*values))
+        return (f"{subject}: {text}." for text in self.state.differences(*values))
 
     # -- checkpoints -------------------------------------------------------------------------------------------------------
 
@@ -298,7 +298,7 @@ def file_texts(files: pa.Table) -> list[str]:
     return texts
 
 
-def difference(what: str, texts: Sequence[str], live: dict[str, str], root: str) -> str | None:
+def difference(subject: str, texts: Sequence[str], live: dict[str, str], root: str) -> str | None:
     """Describe how the files of another replay differ from the live ones; None if they do not.
 
     Args:
@@ -315,7 +315,7 @@ def difference(what: str, texts: Sequence[str], live: dict[str, str], root: str)
     counts = ((missing, "missing"), (extra, "too many"), (other, "with another size or other partition values"))
     parts = [f"{len(keys)} {how} (e.g. {keys[0].partition(_BETWEEN)[0]})" for keys, how in counts if keys]
     parts += [f"{twice} twice"] if twice else []
-    return f"{what} has {len(texts)} live files, the commits give {len(live)}: {', '.join(parts)}."
+    return f"{subject} has {len(texts)} live files, the commits give {len(live)}: {', '.join(parts)}."
 
 
 def _size_and_values(text: str) -> list[str]:

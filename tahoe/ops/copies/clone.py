@@ -215,9 +215,9 @@ def _check_names(url: str, before: Metadata, after: Metadata) -> None:
         if names.get(number, column.physical_name) != column.physical_name and _generated(column) not in generated
     ]
     if renamed or before.partition_columns != after.partition_columns:
-        what = f"column {renamed[0]} has another name" if renamed else "it is partitioned otherwise"
+        difference = f"column {renamed[0]} has another name" if renamed else "it is partitioned otherwise"
         raise InvalidRequest(
-            f"The clone {url} cannot be updated: {what} in the source now, and the log of the clone has the older names of the "
+            f"The clone {url} cannot be updated: {difference} in the source now, and the log of the clone has the older names of the "
             "files that both have. Make a new clone at another place, or drop this one first.",
             code="TAHOE_CLONE_OF_RENAMED_COLUMNS",
             table=url,

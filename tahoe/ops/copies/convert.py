@@ -74,14 +74,14 @@ class Converted(ShownAsText):
     def __str__(self) -> str:
         if self.was_delta:
             return f"{self.table} is a Delta table already: nothing was done."
-        what = f"{counted(self.files, 'file')} of {self.size:,} bytes"
+        contents = f"{counted(self.files, 'file')} of {self.size:,} bytes"
         partitioned = (
             "" if self.found is None or not self.found.partition_by else f", partitioned by {', '.join(self.found.partition_by)}"
         )
         columns = "" if self.found is None else f": {len(self.found.schema)} columns{partitioned}"
         if self.version is None:
-            return f"CONVERT TO DELTA of {self.table} would make a table of {what}{columns}."
-        return f"{self.table} is a Delta table of {what}{columns}."
+            return f"CONVERT TO DELTA of {self.table} would make a table of {contents}{columns}."
+        return f"{self.table} is a Delta table of {contents}{columns}."
 
 
 def convert(

@@ -115,15 +115,15 @@ def _opened(store: LogStore, name: str, progress: Progress) -> IcebergSnapshot:
 
 def _check(store: LogStore, file: DataFile) -> None:
     if file.content == DataFileContent.EQUALITY_DELETES:
-        what = "deletes rows by their values (equality deletes)"
+        fault = "deletes rows by their values (equality deletes)"
     elif file.file_format != FileFormat.PARQUET:
-        what = f"is of the format {getattr(file.file_format, 'value', file.file_format)}"
+        fault = f"is of the format {getattr(file.file_format, 'value', file.file_format)}"
     elif file.key_metadata is not None:
-        what = "is encrypted"
+        fault = "is encrypted"
     else:
         return
     raise Unsupported(
-        f"The Iceberg table {store.url} has a file that a Delta table cannot have: {file.file_path} {what}. Let an Iceberg engine "
+        f"The Iceberg table {store.url} has a file that a Delta table cannot have: {file.file_path} {fault}. Let an Iceberg engine "
         "rewrite the "
         "table's files as Parquet (rewrite_data_files).",
         code="TAHOE_ICEBERG_FILE",

@@ -388,10 +388,10 @@ def _spelled(schema: StructType, path: Path) -> Path:
     return tuple(part if column is None else column.name for part, column in zip(path, fields, strict=True))
 
 
-def _need_mapping(snapshot: Snapshot, code: str, what: str) -> None:
+def _need_mapping(snapshot: Snapshot, code: str, operation: str) -> None:
     if snapshot.config.column_mapping_mode == "none":
         raise InvalidRequest(
-            f"{what} {snapshot.config.table}. Please enable Column Mapping on it with mapping mode 'name': ALTER TABLE … SET "
+            f"{operation} {snapshot.config.table}. Please enable Column Mapping on it with mapping mode 'name': ALTER TABLE … SET "
             "TBLPROPERTIES ('delta.columnMapping.mode' = 'name'), or Table.set_properties. Readers then need reader version 2, writers "
             "writer version 5, or the feature columnMapping.",
             code=code,

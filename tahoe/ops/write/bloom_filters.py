@@ -32,13 +32,13 @@ def bloom_filter_columns(config: TableConfig) -> list[str]:
     try:
         named_paths = {tuple(part.lower() for part in path): ".".join(path) for path in multipart_names(named)}
     except InvalidRequest as error:
-        _tell(config, f"is no list of columns ({error.message})")
+        _log(config, f"is no list of columns ({error.message})")
         return []
     partitioned = {name.lower() for name in config.partition_columns}
     leaves_by_path = {tuple(field.name.lower() for field in leaf): leaf for leaf in leaves(config.schema) if _can_have_one(leaf)}
     matches = {path: leaf for path, leaf in leaves_by_path.items() if path in named_paths and path[0] not in partitioned}
     for path in named_paths.keys() - matches.keys():
-        _tell(config, f"names '{named_paths[path]}', which is no column of data files that can have a bloom filter")
+        _log(config, f"names '{named_paths[path]}', which is no column of data files that can have a bloom filter")
     return [".".join(field.physical_name for field in leaf) for leaf in matches.values()]
 
 
@@ -69,7 +69,8 @@ def _can_have_one(leaf: Sequence[StructField]) -> bool:
     return not any("." in field.physical_name for field in leaf)  # a dot separates struct fields in Parquet's settings
 
 
-def _tell(config: TableConfig, what: str) -> None:
+def _log(config: TableConfig, problem: str) -> None:
     warn_once(
-        f"{BLOOM_FILTER_COLUMNS} {config.table} {what}", f"The property {BLOOM_FILTER_COLUMNS} of table {config.table} {what}."
+        f"{BLOOM_FILTER_COLUMNS} {config.table} {problem}",
+        f"The property {BLOOM_FILTER_COLUMNS} of table {config.table} {problem}.",
     )

@@ -223,9 +223,9 @@ def _is_long(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and _LEAST <= value <= _GREATEST
 
 
-def _refused(column: StructField, table: str, code: str, what: str) -> InvalidRequest:
+def _refused(column: StructField, table: str, code: str, problem: str) -> InvalidRequest:
     return InvalidRequest(
-        f"Table {table}: identity column '{column.name}' {what}.",
+        f"Table {table}: identity column '{column.name}' {problem}.",
         code=f"DELTA_IDENTITY_COLUMNS_{code}",
         table=table,
         column=column.name,

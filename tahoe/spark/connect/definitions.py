@@ -160,7 +160,7 @@ def _column(column: parsed.ColumnText) -> StructField:
 def described(spark: SparkSession, named: NamedTable, statement: parsed.Describe) -> tuple[StructType, Rows]:
     """Return the columns and the rows of DESCRIBE and SHOW."""
     snapshot = named.table.snapshot()
-    match statement.what:
+    match statement.kind:
         case "SHOW COLUMNS":
             return text_columns("col_name"), [(name,) for name in snapshot.schema.names]
         case "SHOW TBLPROPERTIES":
@@ -171,6 +171,6 @@ def described(spark: SparkSession, named: NamedTable, statement: parsed.Describe
             columns = to_spark_schema(DeltaStruct(tuple(snapshot.schema.field(name) for name in snapshot.partition_columns)))
             return columns, partitions(snapshot, {})
     rows = list(column_rows(snapshot))
-    if statement.what == "extended":
+    if statement.kind == "extended":
         rows += extended_rows(spark, named, snapshot)
     return text_columns("col_name", "data_type", "comment"), rows

@@ -113,10 +113,10 @@ _PROPERTIES = (
 @RULES.rule("Active Features")
 def columns_in_use_have_their_feature(settings: Settings) -> Breaches:
     """Types and metadata of columns that need a feature come with the feature."""
-    used = {(feature, what) for field in settings.fields for feature, what in _needs(field.metadata, field.type)}
-    for feature, what in sorted(used):
+    used = {(feature, use) for field in settings.fields for feature, use in _needs(field.metadata, field.type)}
+    for feature, use in sorted(used):
         if not any(map(settings.supports, FEATURES[feature].names)):
-            yield f"a column has {what}, and the protocol does not support {feature}"
+            yield f"a column has {use}, and the protocol does not support {feature}"
 
 
 def _needs(metadata: dict[str, object], kind: object) -> Iterator[tuple[str, str]]:
@@ -161,8 +161,8 @@ def row_tracking_names_its_columns(settings: Settings) -> Breaches:
     if not settings.is_active(Feature.ROW_TRACKING, "delta.enableRowTracking"):
         return
     taken = {field.path[0] for field in settings.fields} | {field.physical[0] for field in settings.fields}
-    for what in ("RowId", "RowCommitVersion"):
-        key = f"delta.rowTracking.materialized{what}ColumnName"
+    for kind in ("RowId", "RowCommitVersion"):
+        key = f"delta.rowTracking.materialized{kind}ColumnName"
         name = settings.property(key)
         if not name:
             yield f"delta.enableRowTracking is true, and {key} is not there"

@@ -37,18 +37,18 @@ class Violation:
         return f"{self.code}: {self.message}"
 
 
-def violation_of(error: Exception, code: str, what: str, version: int | None = None, file: str | None = None) -> Violation:
+def violation_of(error: Exception, code: str, subject: str, version: int | None = None, file: str | None = None) -> Violation:
     """Convert an error into a finding.
 
     Args:
-        what: the part that could not be read, for errors that are not Tahoe's own and contain no name.
+        subject: the part that could not be read, for errors that are not Tahoe's own and contain no name.
     """
     if isinstance(error, TahoeError):
         named = error.facts.get("file")
         return Violation(code, error.message, version, file or (named if isinstance(named, str) else None), error.code)
     text = str(error)
     shown = text if len(text) <= _MOST_CHARACTERS else text[:_MOST_CHARACTERS] + "…"
-    return Violation(code, f"{what} cannot be checked ({type(error).__name__}: {shown}).", version, file)
+    return Violation(code, f"{subject} cannot be checked ({type(error).__name__}: {shown}).", version, file)
 
 
 class Reported(AbstractContextManager[None]):
@@ -56,14 +56,14 @@ class Reported(AbstractContextManager[None]):
 
     Args:
         report: takes the finding.
-        code, what, version, file: as for `violation_of`.
+        code, subject, version, file: as for `violation_of`.
     """
 
     def __init__(
-        self, report: Callable[[Violation], object], code: str, what: str, version: int | None = None, file: str | None = None
+        self, report: Callable[[Violation], object], code: str, subject: str, version: int | None = None, file: str | None = None
     ) -> None:
         self._report = report
-        self._about = (code, what, version, file)
+        self._about = (code, subject, version, file)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool:
         if not isinstance(error, Exception):

@@ -30,7 +30,7 @@ def main() -> None:
             make_table(place, arguments.rows, arguments.files, vectors=name == "vectors")
         remaining = {name: {file: file.read_bytes() for file in logs(place)} for name, place in places.items()}
 
-        def begin_anew() -> None:
+        def begin_again() -> None:
             """The tables before the merge: its new files are deleted, and no old file has changed."""
             for name, place in places.items():
                 for file in set(logs(place)) - set(remaining[name]):
@@ -44,7 +44,7 @@ def main() -> None:
                 "Tahoe": ["tahoe_merge", str(places[name]), str(arguments.rows)],
                 "deltalake": ["deltalake_merge", str(places["deltalake"]), str(arguments.rows)],
             }
-            measured = by_turns(script, runs, arguments.rounds, after=begin_anew)
+            measured = by_turns(script, runs, arguments.rounds, after=begin_again)
             assert len({str(each.found) for some in measured.values() for each in some}) == 1, measured
             cases[f"MERGE, {name}"] = (measured, goal)
         show(

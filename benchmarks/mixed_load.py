@@ -51,7 +51,7 @@ class Done:
 
     kind: str
     milliseconds: list[float]
-    begun_anew: int
+    begun_again: int
     seconds: float
     processor_seconds: float
 
@@ -103,22 +103,22 @@ def measure(engine: str, seconds: float, appends: int) -> dict[str, object]:
                 "share": round(done.rate / statistics.mean((before[done.kind].rate, after[done.kind].rate)), 3),
                 "processor_ms_alone": round(after[done.kind].processor_ms, 1),
                 "processor_ms_beside": round(done.processor_ms, 1),
-                "begun_anew": done.begun_anew,
+                "begun_again": done.begun_again,
                 "operations": len(done.milliseconds),
                 "longest_ms": round(max(done.milliseconds, default=seconds * 1000)),
             }
             for done in mixed
             if done.kind in CHANGES
         }
-        report["appends"] = told(mixed[:2])
+        report["appends"] = reported(mixed[:2])
         if appends:
             crowd = str(Path(folder) / "crowd")
             tahoe.Table.create(crowd, SCHEMA)
-            report["ten_appenders"] = told(run(engine, crowd, ["append"] * 10, None, phase=0, operations=appends))
+            report["ten_appenders"] = reported(run(engine, crowd, ["append"] * 10, None, phase=0, operations=appends))
     return report
 
 
-def told(appenders: Sequence[Done]) -> dict[str, float]:
+def reported(appenders: Sequence[Done]) -> dict[str, float]:
     every = sorted(each for done in appenders for each in done.milliseconds)
     return {
         "operations": len(every),
@@ -161,7 +161,7 @@ def show(found: dict[str, object]) -> None:
             str(row["processor_ms_alone"]),
             str(row["processor_ms_beside"]),
             str(row["operations"]),
-            str(row["begun_anew"]),
+            str(row["begun_again"]),
             str(row["longest_ms"]),
         )
     console.print(grid)
@@ -220,7 +220,7 @@ def work(task: str) -> None:
     sys.stdout.flush()
     sys.stdin.readline()
     taken: list[float] = []
-    anew, started, processor_started = 0, time.perf_counter(), time.process_time()
+    again, started, processor_started = 0, time.perf_counter(), time.process_time()
     while (seconds is None or time.perf_counter() - started < seconds) and (operations is None or len(taken) < operations):
         begun, place = time.perf_counter(), next(places)
         while True:
@@ -229,11 +229,11 @@ def work(task: str) -> None:
                 taken.append((time.perf_counter() - begun) * 1000)
                 break
             except (DeltaConcurrentModificationException, StorageFailure, DeltaError):
-                anew += 1
+                again += 1
                 if seconds is not None and time.perf_counter() - started > seconds:
                     break
     elapsed, processor = time.perf_counter() - started, time.process_time() - processor_started
-    print(json.dumps(asdict(Done(kind, taken, anew, elapsed, processor))))
+    print(json.dumps(asdict(Done(kind, taken, again, elapsed, processor))))
 
 
 def warm_up(engine: str, kind: str) -> None:

@@ -42,12 +42,12 @@ def main() -> None:
             name: Path(folder) / name for name in ("tahoe", "deltalake", "plain", "clustered", "tiny-tahoe", "tiny-deltalake")
         }
 
-        def begin_anew() -> None:
+        def begin_again() -> None:
             for name, place in places.items():
                 shutil.rmtree(place, ignore_errors=True)
                 shutil.copytree(tiny if name.startswith("tiny") else first, place, copy_function=os.link)
 
-        begin_anew()
+        begin_again()
         target, small = str(size // 4), str(size // 50)
         runs = {
             "to 4 files": (
@@ -73,7 +73,7 @@ def main() -> None:
             ),
         }
         cases = {
-            name: (by_turns(Path(__file__), commands, arguments.rounds, after=begin_anew), goal)
+            name: (by_turns(Path(__file__), commands, arguments.rounds, after=begin_again), goal)
             for name, (commands, goal) in runs.items()
         }
         show(f"{arguments.files} files of {size:,} bytes, {arguments.rows:,} rows (medians of {arguments.rounds})", cases)

@@ -51,7 +51,7 @@ def main() -> None:
         if arguments.delta_spark:
             figures = merges_of_both(folder, arguments.rows, arguments.rounds)
         else:
-            firsts = [told(arguments.rows) for _ in range(arguments.processes)]
+            firsts = [reported(arguments.rows) for _ in range(arguments.processes)]
             figures = {name: statistics.median(item[name] for item in firsts) for name in firsts[0]}
             figures |= small_merge(folder, arguments.rows, arguments.rounds)
     for name, figure in figures.items():
@@ -72,7 +72,7 @@ def main() -> None:
     Console(width=100).print(grid)
 
 
-def told(rows: int) -> dict[str, float]:
+def reported(rows: int) -> dict[str, float]:
     """`first_and_later` of a new process."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, __file__, "--one", folder, "--rows", str(rows)]

@@ -43,7 +43,7 @@ from tahoe.snapshot.file_row_groups import (
 from tahoe.snapshot.footer_cross_check import contradiction
 from tahoe.snapshot.late_columns import OtherColumns, positions_of_matches, taken
 from tahoe.snapshot.memory_release import MemoryRelease
-from tahoe.snapshot.read_errors import check_text, told_as_damage
+from tahoe.snapshot.read_errors import check_text, reported_as_damage
 
 if TYPE_CHECKING:
     from pyroaring import BitMap64
@@ -162,7 +162,7 @@ def check_footer(
         schema: the logical columns that are stored in data files.
     """
     reader = FileReader(task, schema, column_mapping_mode, ())
-    with _opened(task, open_input) as source, told_as_damage(task.name):
+    with _opened(task, open_input) as source, reported_as_damage(task.name):
         reader.checked(source)
 
 
@@ -254,7 +254,7 @@ class FileReader:
         task = self.task
         vector = None if task.deletion_vector is None else read_vector(task.deletion_vector)
         request = RowsToRead(vector, predicate, options)
-        with _opened(task, open_input) as source, told_as_damage(task.name):
+        with _opened(task, open_input) as source, reported_as_damage(task.name):
             file = self.checked(source, options.verify_pages)
             parts = None if predicate is None else self._parted(file, source, {path[0] for path in references(predicate)})
             if predicate is not None and parts is not None:

@@ -36,7 +36,7 @@ def locating(table: str, version: int | None, file: str) -> Iterator[None]:
         version: the version that is read; None for a file that belongs to no version yet.
         file: its store name.
     """
-    with naming(table, version, file), told_as_damage(file):
+    with naming(table, version, file), reported_as_damage(file):
         yield
 
 
@@ -61,7 +61,7 @@ def naming_table(table: str) -> Iterator[None]:
 
 
 @contextmanager
-def told_as_damage(file: str) -> Iterator[None]:
+def reported_as_damage(file: str) -> Iterator[None]:
     """Convert the errors that Arrow raises inside to the error of a data file that cannot be read."""
     try:
         yield

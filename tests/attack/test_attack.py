@@ -62,7 +62,7 @@ def in_suite(table: str, damage: str) -> list[Case]:
     return planned(table, damage, SEED, IN_SUITE_WITH_CHECKPOINTS if has_checkpoints else IN_SUITE)
 
 
-def assert_told(table: str, cases: list[Case], check_each: int = 1) -> None:
+def assert_reported(table: str, cases: list[Case], check_each: int = 1) -> None:
     report = Judge(victim(table), check_each=check_each).judge(cases, is_known)
     assert not report.failures, str(report)
     assert report.slowest[0] < LIMIT_SECONDS, f"{report.slowest[1]} took {report.slowest[0]:.1f} s of the processor's time"
@@ -71,7 +71,7 @@ def assert_told(table: str, cases: list[Case], check_each: int = 1) -> None:
 @pytest.mark.parametrize("damage", KINDS)
 @pytest.mark.parametrize("table", VICTIMS)
 def test_a_damaged_table_gives_the_right_rows_or_an_error_that_names_the_place(table: str, damage: str) -> None:
-    assert_told(table, in_suite(table, damage), check_each=5)
+    assert_reported(table, in_suite(table, damage), check_each=5)
 
 
 @pytest.mark.soak
@@ -79,7 +79,7 @@ def test_a_damaged_table_gives_the_right_rows_or_an_error_that_names_the_place(t
 @pytest.mark.parametrize("damage", KINDS)
 @pytest.mark.parametrize("table", VICTIMS)
 def test_every_damage_gives_the_right_rows_or_an_error_that_names_the_place(table: str, damage: str) -> None:
-    assert_told(table, planned(table, damage, SEED, None), check_each=5)
+    assert_reported(table, planned(table, damage, SEED, None), check_each=5)
 
 
 def test_the_attack_has_as_many_cases_as_were_promised() -> None:
@@ -87,7 +87,7 @@ def test_the_attack_has_as_many_cases_as_were_promised() -> None:
 
 
 @pytest.mark.parametrize("name", KNOWN)
-def test_what_cannot_be_told_still_cannot(name: str) -> None:
+def test_what_cannot_be_known_still_cannot(name: str) -> None:
     """An entry that nothing needs any more is struck off the list."""
     entry = KNOWN[name]
     judge = Judge(victim(entry.table))
@@ -97,7 +97,7 @@ def test_what_cannot_be_told_still_cannot(name: str) -> None:
 
 
 @pytest.mark.parametrize("table", VICTIMS)
-def test_a_whole_table_has_nothing_to_tell(table: str) -> None:
+def test_a_whole_table_has_nothing_to_report(table: str) -> None:
     judge = Judge(victim(table))
     report = judge.judge([Case("none", "no damage", {"unheard of": b""})])
     assert not report.failures, str(report)

@@ -28,7 +28,7 @@ def _quiet() -> Iterator[None]:
 @pytest.mark.parametrize("table", VICTIMS)
 @pytest.mark.parametrize("lost", [1, 2])
 @pytest.mark.parametrize("with_checksums", [True, False])
-def test_a_handle_that_saw_a_version_is_told_when_it_is_gone(table: str, lost: int, with_checksums: bool) -> None:
+def test_a_handle_that_saw_a_version_raises_when_it_is_gone(table: str, lost: int, with_checksums: bool) -> None:
     whole = victim(table)
     handle = table_of(whole, {})
     seen = handle.version()

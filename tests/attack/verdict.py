@@ -109,12 +109,12 @@ class Judge:
         if not refused and self._asked % self.check_each:
             return
         outcome, detail = self._check(table)
-        if outcome == "nothing found" and self._must_be_told(case, refused):
+        if outcome == "nothing found" and self._must_be_reported(case, refused):
             yield Failure(self.victim.name, case, "check", "silent check", f"refused: {', '.join(refused)}")
         elif outcome not in ("nothing found", "told"):
             yield Failure(self.victim.name, case, "check", outcome, detail)
 
-    def _must_be_told(self, case: Case, refused: Sequence[str]) -> bool:
+    def _must_be_reported(self, case: Case, refused: Sequence[str]) -> bool:
         """Whether `check()` must detect it: not in data files, nor in files that only older versions use."""
         of_old_files = case.kind == "vector" or self.victim.name == "foreign"
         return "data" not in case.kind and any(name in _OF_THE_NEWEST or not of_old_files for name in refused)

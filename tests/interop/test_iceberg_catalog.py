@@ -289,7 +289,7 @@ def test_a_table_of_another_kind_is_left_alone(theirs: Catalog, identifier: str,
         UNIFORM_RUNTIME.catalogs.named(f"{NAME}:{identifier}").load()
 
 
-def test_a_catalog_that_is_nowhere_configured_holds_up_nothing_and_is_told(tmp_path: Path) -> None:
+def test_a_catalog_that_is_nowhere_configured_delays_nothing_and_is_reported(tmp_path: Path) -> None:
     table = tahoe.Table.create(
         tmp_path / "t", ROWS.schema, properties={**UNIFORM, "delta.universalFormat.config.iceberg.catalogs": "nowhere:a.b"}
     )

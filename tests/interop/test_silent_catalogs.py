@@ -136,12 +136,12 @@ def test_another_catalog_does_not_wait(tmp_path: Path, silent: Silent, monkeypat
     quick = UNIFORM_RUNTIME.catalogs.named("quick:a.b")
     until(lambda: metadata_number(quick.load() or "") == table.version())
 
-    def told() -> tuple[int | None, LastError | None]:
+    def reported() -> tuple[int | None, LastError | None]:
         by_name = {item.name: item for item in table.uniform.status(catalog_seconds=1).catalogs}
         assert by_name[f"{NAME}:a.b"].last_error is not None, "it never says anything"
         return by_name["quick:a.b"].lag_versions, by_name["quick:a.b"].last_error
 
-    until(lambda: told() == (0, None))  # if it takes more than a second, that is reported first
+    until(lambda: reported() == (0, None))  # if it takes more than a second, that is reported first
     quick._adapter()._catalog.engine.dispose()
 
 

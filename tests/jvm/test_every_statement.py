@@ -27,5 +27,5 @@ def test_the_reference_does_what_is_recorded_of_it(jvm: SparkSession, tmp_path: 
 
 @pytest.mark.skipif(not RECORDS, reason="set TAHOE_RECORD_REFERENCE to write tests/statements/reference.json anew")
 @pytest.mark.timeout(3600)
-def test_the_record_is_written_anew(jvm: SparkSession, tmp_path: Path) -> None:
+def test_the_record_is_written_again(jvm: SparkSession, tmp_path: Path) -> None:
     FILE.write_text(recorded({kind: lives_of(jvm, kind, tmp_path / kind) for kind in KINDS}), encoding="utf-8")

@@ -118,7 +118,7 @@ class Follower:
         source = self.new_source()
         for batch in self.read_batches:
             again = source.files(batch.start, batch.end)
-            assert _told(again) == _told(batch.files), batch
+            assert _reported(again) == _reported(batch.files), batch
 
     @staticmethod
     def is_whole(position: Position) -> bool:
@@ -221,7 +221,7 @@ class Feed(Follower):
         return None if is_on else "DELTA_MISSING_CHANGE_DATA"
 
 
-def _told(files: Sequence[IndexedFile]) -> list[tuple[Any, ...]]:
+def _reported(files: Sequence[IndexedFile]) -> list[tuple[Any, ...]]:
     """The members that determine the rows of a file; a checkpoint has fewer members of a file than its commit."""
     return [(file.version, file.index, type(file.action), file.action.path, _vector(file.action)) for file in files]
 

@@ -346,7 +346,7 @@ def held(table: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
         yield seen
 
 
-def test_a_stream_of_commits_is_not_held_up_by_a_conversion_that_lasts_longer_than_they(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_of_commits_is_not_delayed_by_a_conversion_that_lasts_longer_than_they(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two tables take turns to be committed to, alike but that one asks for UniForm, and has a conversion that does not end before the
     stream. Both ask storage for the same."""
     compatible = {"delta.enableIcebergCompatV2": "true"}  # both tables are written and checked alike

@@ -60,7 +60,7 @@ def first_of_each_kind(calls: list[Call], points: list[tuple[int, bool]]) -> lis
 
 @pytest.mark.parametrize("first", FIRST_OR_ALL)
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_a_crash_at_any_store_call_leaves_all_or_nothing_and_the_next_writer_goes_on(name: str, first: bool) -> None:
+def test_a_crash_at_any_store_call_leaves_all_or_nothing_and_the_next_writer_continues(name: str, first: bool) -> None:
     operation = OPERATIONS[name]
     committed_at_all = set()
     calls = trace(operation.run, prepared)

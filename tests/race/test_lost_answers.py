@@ -176,7 +176,7 @@ def test_an_acknowledged_commit_is_acknowledged_though_nothing_can_be_read_any_m
 
 
 @pytest.mark.parametrize("fault", [PutFault.REFUSED, PutFault.IN_FLIGHT])
-def test_a_store_that_goes_on_refusing_is_told_and_nothing_is_written(inner: LogStore, fault: PutFault) -> None:
+def test_a_store_that_goes_on_refusing_is_reported_and_nothing_is_written(inner: LogStore, fault: PutFault) -> None:
     prepared(inner)
     store = FaultyStore(inner, puts=[fault] * 100)
     with pytest.raises(StorageFailure, match="nothing was written") as caught:

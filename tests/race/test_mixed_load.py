@@ -29,7 +29,7 @@ def test_no_writer_starves_beside_others(tmp_path: Path) -> None:
     assert appends >= ENOUGH
     for each in done:
         assert len(each.milliseconds) >= max(1, 0.02 * appends), (each.kind, len(each.milliseconds), appends)
-        assert each.begun_anew == 0, each.kind
+        assert each.begun_again == 0, each.kind
     table = Table(path)
     assert table.check() == []
     assert list(Path(path, "_delta_log").glob("_tahoe_intents/*")) == []

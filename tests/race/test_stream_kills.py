@@ -52,13 +52,13 @@ class Chain:
             assert [item for item, times in actual.items() if times > 1] == [], f"doubled in {name}"
             assert sorted(actual) == list(range(self.rows)), f"lost in {name}"
             assert self.table(name).check() == []
-            told_batches = [
+            reported_batches = [
                 (item["operationParameters"]["queryId"], int(item["operationParameters"]["epochId"]))
                 for item in reversed(self.table(name).history())
                 if item["operation"] == "STREAMING UPDATE"
             ]
-            assert [number for _, number in told_batches] == list(range(len(told_batches)))
-            assert len({query for query, _ in told_batches}) == 1
+            assert [number for _, number in reported_batches] == list(range(len(reported_batches)))
+            assert len({query for query, _ in reported_batches}) == 1
 
 
 class Chains:

@@ -57,7 +57,7 @@ def target(spark: SparkSession, table: Table) -> DeltaTable:
     return DeltaTable.forPath(spark, table.url).alias("t")
 
 
-def told(rows: pa.Table) -> list[str]:
+def reported(rows: pa.Table) -> list[str]:
     """The rows as comparable values, in an order of their own."""
     return sorted(str(item) for item in rows.select(sorted(rows.column_names)).to_pylist())
 

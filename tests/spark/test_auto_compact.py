@@ -27,7 +27,7 @@ def operations(path: str) -> list[str]:
     return [commit["operation"] for commit in tahoe.Table(path).history()][::-1]
 
 
-def test_a_write_is_followed_by_compaction_where_the_session_says_so(spark, path, few):
+def test_a_write_is_followed_by_compaction_where_the_session_sets_it(spark, path, few):
     rows = spark.range(0, 100, 1, 5).selectExpr("id", "id % 2 p")
     rows.write.format("delta").partitionBy("p").save(path)
     assert operations(path) == ["WRITE"]
@@ -58,7 +58,7 @@ def test_a_table_says_so_in_sql_and_is_compacted_after_update_and_merge(spark, p
     assert len(operations(path)) == before + 1
 
 
-def test_a_setting_that_is_no_value_fails_no_write_and_is_told(spark, path, few, caplog):
+def test_a_setting_that_is_no_value_fails_no_write_and_is_reported(spark, path, few, caplog):
     spark.conf.set(PREFIX + "enabled", "sometimes")
     spark.range(5).write.format("delta").save(path)
     assert spark.read.format("delta").load(path).count() == 5

@@ -65,7 +65,7 @@ def changed_at_random(path: str, properties: dict[str, str], partitioned: bool, 
     [({}, False), (VECTORS, True), ({**VECTORS, **BY_NAME}, False), ({**BY_ID, "delta.enableRowTracking": "true"}, True)],
     ids=["rewriting", "vectors, partitioned", "vectors, mapped", "mapped by id, partitioned, row ids"],
 )
-def test_random_histories_are_told_as_the_core_tells_them(spark, path, properties, partitioned):
+def test_random_histories_are_read_as_by_the_core(spark, path, properties, partitioned):
     table = changed_at_random(path, properties, partitioned, seed=len(properties) + partitioned)
     whole = load(spark, path, startingVersion=0).toArrow()
     assert whole.schema.names == ["id", "part", "value", "_change_type", "_commit_version", "_commit_timestamp"]
@@ -124,7 +124,7 @@ class TestScan:
 
     # Spark starts a Python process for each step; tests/spark/test_portable.py asks the same of the source in one process.
     @pytest.mark.long
-    def test_the_portable_source_tells_the_same(self, plain, history):
+    def test_the_portable_source_shows_the_same(self, plain, history):
         actual = (
             plain.read.format("delta").options(READCHANGEDATA="true", startingversion="9", EndingVersion="11").load(history.url)
         )
@@ -203,7 +203,7 @@ class TestRefusals:
 
 
 @pytest.mark.skipif(not ROOT.exists(), reason=ABSENT)
-def test_a_golden_table_with_change_data_is_told_as_the_core_tells_it(spark: SparkSession):
+def test_a_golden_table_with_change_data_is_read_as_by_the_core(spark: SparkSession):
     (path,) = ROOT.glob("**/reader_tests/generated/cdf/delta")
     assert counted(load(spark, str(path), startingVersion=0).toArrow()) == counted(Table(str(path)).changes(0))
 

@@ -227,7 +227,7 @@ class TestGeneratedColumns:
         refused(table, spark.sql(f"{self.NOON}, cast(null as int) twice"))
         assert "'day'" in str(refused(table, spark.sql("select cast(null as timestamp_ntz) at, 1 n")))
 
-    def test_they_can_be_computed_anew_for_some_rows(self, spark, table):
+    def test_they_can_be_computed_again_for_some_rows(self, spark, table):
         config = Table(table).snapshot().config
         rows = spark.sql("select timestamp_ntz'2024-05-06 12:00:00' at, id n, null day, 0 twice from values 1, 2 t(id)")
         actual = recomputed(rows, config, {"twice": rows.n == 2}).collect()

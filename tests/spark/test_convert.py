@@ -18,7 +18,7 @@ def parquet(spark, path, partitions=()):
     rows.write.partitionBy(*partitions).parquet(path)
 
 
-def told(path) -> dict:
+def reported(path) -> dict:
     lines = (Path(path) / "_delta_log" / f"{0:020}.json").read_text().splitlines()
     return next(action["commitInfo"] for line in lines if "commitInfo" in (action := json.loads(line)))
 
@@ -28,7 +28,7 @@ def test_a_folder_by_sql(spark, path):
     answer = spark.sql(f"CONVERT TO DELTA parquet.`{path}`")
     assert answer.columns == [] and answer.collect() == []
     assert spark.read.format("delta").load(path).where("id > 5").count() == 6
-    info = told(path)
+    info = reported(path)
     assert info["operation"] == "CONVERT" and info["isBlindAppend"] is False
     files = len(tahoe.Table(path).files())
     expected = {"numFiles": files, "partitionedBy": "[]", "collectStats": True, "sourceFormat": "parquet"}
@@ -51,8 +51,8 @@ def test_a_folder_of_partitions(spark, path):
     table = tahoe.Table(path)
     assert table.snapshot().partition_columns == ("p",)
     assert table.files()["stats"].null_count == len(table.files())
-    assert told(path)["operationParameters"]["partitionedBy"] == '["p"]'
-    assert told(path)["operationParameters"]["collectStats"] is False
+    assert reported(path)["operationParameters"]["partitionedBy"] == '["p"]'
+    assert reported(path)["operationParameters"]["collectStats"] is False
     assert {tuple(row) for row in spark.sql(f"SELECT p, count(*) FROM delta.`{path}` GROUP BY p").collect()} == {(0, 6), (1, 6)}
 
 
@@ -85,7 +85,7 @@ def test_a_table_of_the_catalog(spark, path, partitions):
         spark.sql("ALTER TABLE to_convert SET TBLPROPERTIES ('team' = 'me')")
         spark.sql("CONVERT TO DELTA to_convert")
         assert spark.table("to_convert").count() == 6
-        info = told(path)["operationParameters"]
+        info = reported(path)["operationParameters"]
         assert info["catalogTable"] == "`spark_catalog`.`default`.`to_convert`" and info["partitionedBy"] == "[]"
         assert tahoe.Table(path).snapshot().metadata.configuration == {"team": "me"}
         assert tahoe.Table(path).snapshot().partition_columns == tuple(partitions)
@@ -118,7 +118,7 @@ def test_a_folder_that_is_converted_gets_its_entry_later(spark, path):
         spark.sql("DROP TABLE to_convert")
 
 
-def test_what_cannot_be_converted_is_told(spark, path):
+def test_what_cannot_be_converted_is_reported(spark, path):
     for name, kind, code in [
         (f"json.`{path}`", InvalidRequest, "DELTA_CONVERT_NON_PARQUET_TABLE"),
         (f"`{path}`", InvalidRequest, "DELTA_MISSING_PROVIDER_FOR_CONVERT"),

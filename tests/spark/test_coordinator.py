@@ -99,7 +99,7 @@ def managed_versions(coordinator) -> dict[str, int]:
     return {url.rpartition("/")[2]: version for url, version in rows}
 
 
-def test_names_that_are_dropped_made_anew_replaced_and_renamed_tell_the_coordinator(spark, coordinator, database):
+def test_names_that_are_dropped_made_again_replaced_and_renamed_reach_the_coordinator(spark, coordinator, database):
     properties = "TBLPROPERTIES ('delta.feature.catalogManaged' = 'supported')"
     name = f"{database}.t"
     for rows in (3, 2):

@@ -219,7 +219,7 @@ class TestArguments:
             (lambda t: t.update(set={"a": "named_struct('x', 1)"}), SchemaMismatch, "fields"),
         ],
     )
-    def test_wrong_arguments_are_told_as_delta_spark_tells_them(self, spark, untouched, call, error, message):
+    def test_wrong_arguments_are_reported_as_by_delta_spark(self, spark, untouched, call, error, message):
         with pytest.raises(error, match=message):
             call(DeltaTable.forPath(spark, untouched))
 
@@ -239,7 +239,7 @@ class TestValues:
         assert (store.version(), store.check()) == (7, [])
 
     @pytest.mark.parametrize("properties", [FEED, VECTORS | FEED], ids=["rewrite", "vectors"])
-    def test_the_feed_tells_what_was_written_though_expressions_give_another_value_each_time(self, spark, path, properties):
+    def test_the_feed_shows_what_was_written_though_expressions_give_another_value_each_time(self, spark, path, properties):
         make(path, properties)
         DeltaTable.forPath(spark, path).update("id >= 100", {"name": "uuid()"})
         store = Table(path)
@@ -286,7 +286,7 @@ class TestFiles:
         assert (len(last(table, RemoveFile)), len(last(table, AddFile)), table.check()) == (2, 1, [])
 
     @pytest.mark.parametrize("most", [None, 139])
-    def test_rows_found_twice_are_told(self, spark, path, monkeypatch, most):
+    def test_rows_found_twice_are_reported(self, spark, path, monkeypatch, most):
         if most is not None:  # the files have 140 rows
             monkeypatch.setattr("tahoe.spark.commands.row_changes._ROWS_ON_DRIVER", most)
         snapshot = make(path, VECTORS).snapshot()
@@ -328,7 +328,7 @@ class TestFiles:
         table.update("id % 9 = 2", {"p": "9"})
         assert canonical(read(path)) == canonical(Table(path).to_arrow())
 
-    def test_replace_where_keeps_ids_and_tells_the_feed(self, spark, tmp_path):
+    def test_replace_where_keeps_ids_and_writes_the_feed(self, spark, tmp_path):
         core = make(str(tmp_path / "core"), FEED | TRACKED)
         shutil.copytree(tmp_path / "core", tmp_path / "ours")
         new = rows(45, 55, 1)
@@ -402,7 +402,7 @@ def untouched(tmp_path_factory):
     assert table.version() == Table(path).version() and sorted(Path(path).rglob("*")) == files
 
 
-def test_a_value_that_its_column_cannot_hold_is_told_and_nothing_is_committed(spark, tmp_path):
+def test_a_value_that_its_column_cannot_hold_is_reported_and_nothing_is_committed(spark, tmp_path):
     path = str(tmp_path / "t")
     table = make(path, {})
     version = table.version()

@@ -94,7 +94,7 @@ except tahoe.NotFound as error:
     print("= a lost file:", error.code, broken.version())
 """
 
-TOLD = [
+REPORTED = [
     "= workers: ['no Tahoe here']",
     "= compact OPTIMIZE 1",
     "= cluster OPTIMIZE 1",
@@ -117,7 +117,7 @@ def test_every_command_works_where_workers_cannot_import_tahoe(tmp_path: Path, j
     nowhere = tmp_path / "nowhere"
     (nowhere / "tahoe").mkdir(parents=True)
     (nowhere / "tahoe/__init__.py").write_text("raise ImportError('no Tahoe here')")
-    assert run(PROGRAM, master, str(tmp_path), java_options, str(nowhere)) == TOLD
+    assert run(PROGRAM, master, str(tmp_path), java_options, str(nowhere)) == REPORTED
 
 
 BLOCKED = """

@@ -15,7 +15,7 @@ MANAGED = {"type": "MANAGED", "provider": "delta", "columns": 0, "partitions": 0
 EXTERNAL = {**MANAGED, "type": "EXTERNAL"}
 
 
-def told_by(step: str, folder: Path) -> dict:
+def reported_by(step: str, folder: Path) -> dict:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYSPARK_PYTHON": sys.executable}
     done = subprocess.run(
         [sys.executable, str(PROGRAM), step, str(folder)], capture_output=True, text=True, env=environment, check=False
@@ -28,9 +28,9 @@ def told_by(step: str, folder: Path) -> dict:
 @pytest.mark.own_jvm
 @pytest.mark.long
 def test_tables_are_found_by_name_in_another_process_with_the_same_metastore(tmp_path):
-    made = told_by("write", tmp_path)
+    made = reported_by("write", tmp_path)
     assert made == {"warehouse": ["built", "like", "managed", "other", "renamed"], "kept": True}
-    actual = told_by("read", tmp_path)
+    actual = reported_by("read", tmp_path)
     assert actual["tables"] == ["adopted", "built", "external", "like", "managed", "other", "renamed", "seen"]
     four = [[0], [1], [2], [3]]
     assert actual["rows"] == {

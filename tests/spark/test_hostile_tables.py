@@ -149,7 +149,7 @@ def test_texts_go_to_spark_as_texts(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize("files", [1, 120])
 @pytest.mark.damages_tables
-def test_another_file_in_the_place_of_one_is_told_where_spark_would_read_a_part_of_it(
+def test_another_file_in_the_place_of_one_is_reported_where_spark_would_read_a_part_of_it(
     spark: SparkSession, tmp_path: Path, files: int
 ) -> None:
     """A valid file that is longer: Spark leaves out the row groups beyond the length that the log says, without a word."""

@@ -40,9 +40,9 @@ from tests.spark.merges import (
     as_deltalake_reads,
     held_blocks,
     last,
+    reported,
     row,
     target,
-    told,
     two_files,
 )
 
@@ -57,7 +57,7 @@ def news(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame(NEWS).alias("s")
 
 
-def test_a_merge_tells_what_it_will_do_and_then_does_it(make: Callable[..., Table], news: DataFrame, spark: SparkSession) -> None:
+def test_a_merge_shows_what_it_will_do_and_then_does_it(make: Callable[..., Table], news: DataFrame, spark: SparkSession) -> None:
     table, blocks_before = make(VECTORS), held_blocks(spark)
     builder = (
         target(spark, table)
@@ -76,7 +76,7 @@ def test_a_merge_tells_what_it_will_do_and_then_does_it(make: Callable[..., Tabl
     assert result.columns == ["num_affected_rows", "num_updated_rows", "num_deleted_rows", "num_inserted_rows"]
     assert tuple(result.first() or ()) == (6, 2, 1, 3)
     rows = as_deltalake_reads(table)
-    assert told(rows) == told(table.to_arrow())
+    assert reported(rows) == reported(table.to_arrow())
     assert {item["id"]: item["place"]["city"] for item in rows.to_pylist() if item["id"] in (3, 4, 5, 7)} == {
         3: "b",
         4: "x",
@@ -267,8 +267,8 @@ def test_schema_evolution_adds_what_the_source_has_and_keeps_what_it_lacks(
     assert (actual[1]["place"], actual[1]["new"]) == ({"city": "a", "zip": 1, "land": None}, None)
     core = Table(copy).merge(source.toArrow(), "target.id = source.id").with_schema_evolution()
     core.when_matched_update_all().when_not_matched_insert_all().execute()
-    assert told(Table(copy).to_arrow()) == told(table.to_arrow())
-    assert told(Table(copy).changes(3).drop_columns(["_commit_timestamp"])) == told(
+    assert reported(Table(copy).to_arrow()) == reported(table.to_arrow())
+    assert reported(Table(copy).changes(3).drop_columns(["_commit_timestamp"])) == reported(
         table.changes(3).drop_columns(["_commit_timestamp"])
     )
 

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tahoe import Table
 from tahoe.spark.commands.merge import pairs as merge_found
 from tahoe.tables import DeltaTable
-from tests.spark.merges import BEFORE, FEED, IDS, MAPPED, NEWS, ON, VECTORS, target, told, two_files
+from tests.spark.merges import BEFORE, FEED, IDS, MAPPED, NEWS, ON, VECTORS, reported, target, two_files
 
 
 @pytest.fixture
@@ -173,7 +173,7 @@ def compare(asked: Case, folder: Path, source: DataFrame, spark: SparkSession, n
 
     assert counts is not None
     assert counts.asDict() == {name: getattr(expected, name) for name in counts.asDict()}
-    assert told(table.to_arrow()) == told(copy.to_arrow())
+    assert reported(table.to_arrow()) == reported(copy.to_arrow())
     assert table.check() == []
     if expected.version is None:
         assert table.version() == copy.version()
@@ -186,7 +186,7 @@ def compare(asked: Case, folder: Path, source: DataFrame, spark: SparkSession, n
     }
     if "feed" in asked.properties:
         changes = [item.changes(expected.version).drop_columns(["_commit_timestamp"]) for item in (table, copy)]
-        assert told(changes[0]) == told(changes[1])
+        assert reported(changes[0]) == reported(changes[1])
     if "ids" in asked.properties:
         # New rows get ids by the files that they are written to; old ones keep theirs.
         first, second = (

@@ -280,7 +280,7 @@ def test_a_table_is_renamed_moved_and_dropped(spark, name, tmp_path):
     assert len(rows(spark, name)) == 2
 
 
-def test_a_dropped_managed_table_takes_its_files_along_and_its_name_begins_anew(spark, name):
+def test_a_dropped_managed_table_takes_its_files_along_and_its_name_starts_again(spark, name):
     six(spark).write.format("delta").saveAsTable(name)
     six(spark).write.format("delta").mode("append").saveAsTable(name)
     place = Path(DeltaTable.forName(spark, name)._table.url.removeprefix("file://"))

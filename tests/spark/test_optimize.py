@@ -152,7 +152,7 @@ def test_the_sessions_settings_count(spark, table, path):
             spark.conf.unset(f"spark.databricks.delta.optimize.{name}")
 
 
-def test_explain_tells_what_would_be_done_and_does_nothing(spark, table, path):
+def test_explain_shows_what_would_be_done_and_does_nothing(spark, table, path):
     version, files = table.version(), table.files().num_rows
     explained = DeltaTable.forPath(spark, path).optimize().where("p = 0").explain()
     assert (explained.version, explained.plan.files, len(explained.plan.bins)) == (None, files // 2, 1)
@@ -197,7 +197,7 @@ def test_a_change_that_wins_has_its_bin_written_again_by_an_executor(spark, tabl
     assert table.check(deep=True) == []
 
 
-def test_storage_that_fails_is_told_as_it_is(spark, path):
+def test_storage_that_fails_is_reported_as_it_is(spark, path):
     with pytest.raises((StorageFailure, tahoe.NotFound)):
         DeltaTable.forPath(spark, path).optimize()
 

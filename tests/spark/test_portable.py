@@ -136,7 +136,7 @@ class TestInAClassicSession:
         with pytest.raises(Exception, match="DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED"):
             plain.sql("select 5L n").write.format("delta").mode("append").save(path)
 
-    def test_of_two_writers_that_number_rows_at_once_the_later_one_is_told(self, plain, path):
+    def test_of_two_writers_that_number_rows_at_once_the_later_one_is_reported(self, plain, path):
         table = filled_table(path, {"n": identity_metadata(1, 1, allow_explicit=True)})
         writer = DeltaDataSource({"path": path}).writer(plain.createDataFrame([], "v string").schema, overwrite=False)
         table.append(pa.table({"v": ["first"]}))
@@ -415,7 +415,7 @@ class WithoutPublishing(WrappedStore):
 
 
 @pytest.mark.parametrize("start", [{}, {"startingVersion": "2"}, {"startingVersion": "latest"}], ids=["all", "from 2", "latest"])
-def test_a_stream_of_changes_gives_workers_what_the_table_tells(path: str, start: dict[str, str]) -> None:
+def test_a_stream_of_changes_gives_workers_what_the_table_shows(path: str, start: dict[str, str]) -> None:
     """Spark's calls of the reader, in Spark's order, without Spark."""
     table = Table.create(
         path,

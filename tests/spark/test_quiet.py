@@ -56,7 +56,7 @@ assert table.to_arrow().to_pylist() == [{"id": 1, "n": 2}]
 # Over five seconds: the log of Spark is looked at, which the session of the other tests has switched off, so this one starts its own.
 @pytest.mark.own_jvm
 @pytest.mark.long
-def test_a_refused_row_or_predicate_is_told_once_and_a_merge_says_nothing_and_other_failures_are_logged_as_ever(
+def test_a_refused_row_or_predicate_is_reported_once_and_a_merge_says_nothing_and_other_failures_are_logged_as_ever(
     tmp_path: Path, java_options: str
 ) -> None:
     command = [sys.executable, "-c", PROGRAM, str(tmp_path / "t"), java_options]

@@ -109,7 +109,7 @@ def test_a_frame_made_before_the_first_deletion_vector_does_not_show_deleted_row
     assert frame.join(frame.select("id"), "id").count() == 9
 
 
-def test_a_frame_whose_column_is_gone_says_so_and_one_that_got_more_columns_goes_on(spark, path):
+def test_a_frame_whose_column_is_gone_says_so_and_one_that_got_more_columns_continues(spark, path):
     spark.range(3).selectExpr("id", "id AS other").write.format("delta").save(path)
     frame = spark.read.format("delta").load(path)
     spark.range(2).selectExpr("id", "id AS other", "id AS more").write.format("delta").mode("append").option(

@@ -17,13 +17,13 @@ from tahoe.spark.commands.upkeep import _request
 
 
 @pytest.fixture(autouse=True)
-def nothing_told() -> Iterator[None]:
+def nothing_reported() -> Iterator[None]:
     reset_warnings()
     yield
     reset_warnings()
 
 
-def test_settings_options_and_properties_are_told_of_once_where_they_are_given(spark, path):
+def test_settings_options_and_properties_are_reported_once_where_they_are_given(spark, path):
     session = spark.newSession()
     session.conf.set("spark.tahoe.enabled", "true")
     session.range(1).write.format("delta").save(path)
@@ -43,7 +43,7 @@ def test_settings_options_and_properties_are_told_of_once_where_they_are_given(s
     assert Table(path).version() == 3
 
 
-def test_a_session_that_only_reads_is_told_at_its_first_read(spark, path):
+def test_a_session_that_only_reads_is_warned_at_its_first_read(spark, path):
     spark.range(1).write.format("delta").save(path)
     session = spark.newSession()
     session.conf.set("spark.tahoe.enabled", "true")

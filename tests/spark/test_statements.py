@@ -165,7 +165,7 @@ def test_where_no_table_is_the_class_of_the_error_is_that_of_the_statement(spark
             assert error.value.code == code and isinstance(error.value, AnalysisException), (statement, folder)
 
 
-def test_what_a_table_tells_of_its_columns_is_the_logs(spark, named):  # noqa: F811
+def test_what_a_table_shows_of_its_columns_is_the_logs(spark, named):  # noqa: F811
     rows = "SELECT id, CAST(id AS DECIMAL(5, 2)) AS amount, DATE'2024-01-01' + CAST(id AS INT) AS day, 'k' AS p FROM range(2)"
     table = named(rows, partition_by=["p", "day", "amount"])
     table.table.change_column("p", comment="it's p", first=True)
@@ -196,7 +196,7 @@ def test_what_a_table_tells_of_its_columns_is_the_logs(spark, named):  # noqa: F
         spark.sql(f"SHOW PARTITIONS {named('SELECT 1 AS id').name}")
 
 
-def test_inserts_of_every_form_are_cast_and_told_as_the_reference_does(spark, named):  # noqa: F811
+def test_inserts_of_every_form_are_cast_and_reported_as_the_reference_does(spark, named):  # noqa: F811
     rows = "SELECT id, 'n' || id AS name, CAST(id % 2 AS INT) AS p FROM range(2)"
     append, overwrite = {"mode": "Append", "partitionBy": "[]"}, {"mode": "Overwrite", "partitionBy": "[]"}
     dynamic = {**overwrite, "isDynamicPartitionOverwrite": "true"}

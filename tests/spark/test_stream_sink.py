@@ -243,7 +243,7 @@ class TestRefused:
             landing(spark, home).writeStream.format("delta").start(path)
         assert not Table(path).exists() and not (home / "at").exists()
 
-    def test_what_is_not_followed_is_told(self, spark, home, path):
+    def test_what_is_not_followed_is_reported(self, spark, home, path):
         land(home, {"id": 1})
         reset_warnings()
         with pytest.warns(TahoeWarning) as warnings:
@@ -325,7 +325,7 @@ class TestOtherWriters:
             write_batch(Table(path), "q", 0, spark.range(20, 21), sink_request("append", None, {}, {}))
         assert ids(spark, path) == [0]
 
-    def test_a_second_run_of_the_query_is_told(self, spark, path, monkeypatch):
+    def test_a_second_run_of_the_query_is_reported(self, spark, path, monkeypatch):
         spark.range(1).write.format("delta").save(path)
         write, request = sink.write_files, sink_request("append", None, {}, {})
         first = [True]
@@ -379,7 +379,7 @@ class TestForeachBatch:
             "deletes": 1,
         }
 
-    def test_an_error_in_it_is_the_querys_and_told_by_its_class(self, spark, home, path):
+    def test_an_error_in_it_is_the_querys_and_reported_by_its_class(self, spark, home, path):
         spark.range(1).write.format("delta").save(path)
         land(home, {"id": 1})
 

@@ -335,7 +335,7 @@ def test_by_name_with_vectors_mapping_and_partitions_in_two_queries_at_once(spar
         spark.sql("DROP TABLE streamed")
 
 
-def test_the_progress_tells_how_far_behind_it_is(spark: SparkSession, path: str, tmp_path: Path) -> None:
+def test_the_progress_shows_how_far_behind_it_is(spark: SparkSession, path: str, tmp_path: Path) -> None:
     table = Table(path)
     for item in range(4):
         table.append(ids(item))
@@ -467,7 +467,7 @@ TRACKED = [
 
 
 @pytest.mark.parametrize("case", TRACKED, ids=lambda case: case.name)
-def test_a_stream_that_tracks_its_schema_goes_on(spark: SparkSession, path: str, tmp_path: Path, case: Tracked) -> None:
+def test_a_stream_that_tracks_its_schema_continues(spark: SparkSession, path: str, tmp_path: Path, case: Tracked) -> None:
     """Rows before a change come under the old names, those after it under the new ones, each once; in between the stream stops."""
     place = tmp_path / "at"
     tracking = {"schemaTrackingLocation": str(place / "schemas")}

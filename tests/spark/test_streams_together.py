@@ -41,7 +41,7 @@ class Rival:
         for line in self.process.stdout:
             self.lines.put(json.loads(line))
 
-    def tells(self) -> str:
+    def shows(self) -> str:
         return self.lines.get(timeout=600)
 
     def go_on(self) -> None:
@@ -83,33 +83,33 @@ def land(folder: Path, first: int, rows: int = 3) -> None:
     Table(str(folder / "a")).append(pa.table({"id": range(first, first + rows)}))
 
 
-def test_two_processes_at_one_checkpoint_write_every_row_once_and_one_is_told(spark: SparkSession, tmp_path: Path) -> None:
+def test_two_processes_at_one_checkpoint_write_every_row_once_and_one_is_reported(spark: SparkSession, tmp_path: Path) -> None:
     target = str(tmp_path / "b")
     land(tmp_path, 0)
     with rival(tmp_path) as other:
         # Both are at batch 0, whose offsets are written: the other one has its files, and this one commits.
-        assert other.tells() == "halted"
+        assert other.shows() == "halted"
         mine = query(spark, str(tmp_path))
         mine.processAllAvailable()
         assert ids(spark, target) == [0, 1, 2]
         other.go_on()
-        reported = other.tells()
+        reported = other.shows()
         assert "DELTA_CONCURRENT_TRANSACTION" in reported and "two runs share a checkpoint" in reported, reported
         assert ids(spark, target) == [0, 1, 2]
         # Both run, and wait for rows: the second one to write the offsets of the next batch fails.
-        assert other.tells() == "running"
+        assert other.shows() == "running"
         for batch in (1, 2, 3):
             land(tmp_path, 3 * batch)
         until(lambda: not mine.isActive or not other.lines.empty())
         if mine.isActive:
-            reported = other.tells()
+            reported = other.shows()
             mine.processAllAvailable()
             mine.stop()
         else:
             reported = str(mine.exception())
             until(lambda: len(ids(spark, target)) >= 12)
             other.go_on()
-            assert other.tells() == "None"
+            assert other.shows() == "None"
     # Spark's own words: the file was there, or came while it was being written.
     assert "CONCURRENT_STREAM_LOG_UPDATE" in reported or "Multiple streaming queries are concurrently using" in reported, reported
     assert ids(spark, target) == list(range(12))

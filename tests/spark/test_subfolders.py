@@ -50,7 +50,7 @@ def test_what_is_no_partition_is_refused_by_name(spark, path):
             spark.read.format("delta").load(f"{path}/{folder}")
 
 
-def test_that_a_condition_is_better_is_told_once(spark, path):
+def test_that_a_condition_is_better_is_suggested_once(spark, path):
     reset_warnings()
     with pytest.warns(TahoeWarning, match=r"load\(.*\).where"):
         spark.read.format("delta").load(f"{path}/month=1")

@@ -73,7 +73,7 @@ def test_each_way_of_writing_cuts_off_and_fills_up(spark, path):
     assert stored(path) == [STORED] * 4
 
 
-def test_the_change_feed_tells_the_rows_as_the_table_has_them(spark, tmp_path):
+def test_the_change_feed_shows_the_rows_as_the_table_has_them(spark, tmp_path):
     path = str(tmp_path / "t")
     spark.sql(
         f"CREATE TABLE delta.`{path}` (k INT, c CHAR(3), v VARCHAR(3)) USING delta TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
@@ -127,7 +127,7 @@ def test_each_way_of_writing_refuses_what_is_too_long(spark, path, column):
     assert Table(path).version() == before
 
 
-def test_as_strings_nothing_is_held_against_them(spark, path):
+def test_as_strings_nothing_is_compared_with_them(spark, path):
     spark.conf.set("spark.sql.legacy.charVarcharAsString", "true")
     try:
         spark.sql(f"SELECT {GOOD}").drop("v").selectExpr("*", "'abcd' v").write.format("delta").mode("append").save(path)

@@ -140,7 +140,7 @@ def test_restore_to_a_time_in_the_zone_of_the_session(spark, table, path):
 
 
 @pytest.mark.damages_tables
-def test_files_that_are_gone_are_told(spark, table, path):
+def test_files_that_are_gone_are_reported(spark, table, path):
     (gone,) = table.files(version=0)["path"].to_pylist()
     (Path(path) / gone).unlink()
     with pytest.raises(NotFound, match=gone):

@@ -86,7 +86,7 @@ NESTED = """SELECT id, IF(id = 4, NULL, to_variant_object(named_struct('a', IF(i
     UNION ALL SELECT 5, parse_json('[1, {"a": 2}]') UNION ALL SELECT 6, parse_json('{"l": [{"a": "é"}], "o": {}}')"""
 
 
-def told(table: Table) -> dict[int, object]:
+def reported(table: Table) -> dict[int, object]:
     """The table's rows without Spark, decoded by PySpark's variant reader."""
     rows = table.to_arrow(columns=["id", "v"]).to_pylist()
     return {
@@ -114,13 +114,13 @@ def test_what_spark_takes_apart_is_the_same_without_it(spark, tmp_path):
     table = Table(path)
     assert all("typed_value: timestamp" in kind for kind in kinds(table))
     expected = {row: None if text is None else json.loads(text) for row, text in shown(spark, path).items()}
-    assert told(table) == expected
+    assert reported(table) == expected
     assert expected[2]["o"]["n"] == 1
     table.delete("id = 0")
     table.update({"id": "60"}, "id = 6")
     table.optimize()
     expected = {row if row != 6 else 60: value for row, value in expected.items() if row != 0}
-    assert told(table) == expected
+    assert reported(table) == expected
     assert {row: None if text is None else json.loads(text) for row, text in shown(spark, path).items()} == expected
     ages = spark.sql(f"SELECT id FROM delta.`{path}` WHERE v:a::INT = 2 OR variant_get(v, '$[1].a', 'int') = 2 ORDER BY id")
     assert [row.id for row in ages.collect()] == [2, 5]
@@ -136,7 +136,7 @@ def test_optimize_without_spark_leaves_them_taken_apart(spark, tmp_path):
     assert kinds(table) == before
     assert all("typed_value: timestamp" in kind for kind in before)
     assert shown(spark, path) == expected
-    assert told(table) == {row: None if text is None else json.loads(text) for row, text in expected.items()}
+    assert reported(table) == {row: None if text is None else json.loads(text) for row, text in expected.items()}
     paths = spark.sql(
         f"SELECT id FROM delta.`{path}` WHERE variant_get(v, '$.a', 'int') = 2 OR v:l[0].a::STRING = 'é' ORDER BY id"
     )

@@ -50,7 +50,7 @@ DIFFERENT = [
 
 
 @pytest.mark.parametrize(("one", "other"), DIFFERENT)
-def test_a_difference_of_value_type_or_column_is_told(one, other):
+def test_a_difference_of_value_type_or_column_is_reported(one, other):
     assert_same_rows(one, one)
     for actual, expected in ((one, other), (other, one)):
         with pytest.raises(AssertionError):

@@ -102,7 +102,7 @@ def test_a_handle_sees_what_another_has_committed(table):
     assert table.check() == []
 
 
-def test_a_table_made_anew_in_the_same_place_is_noticed(tmp_path):
+def test_a_table_made_again_in_the_same_place_is_noticed(tmp_path):
     import shutil
 
     table = Table.create(tmp_path / "t", SCHEMA)
@@ -151,7 +151,7 @@ def test_replace_where_on_data_columns_keeps_the_rows_that_do_not_match(table):
 
 
 @pytest.mark.parametrize("vectors", ["true", "false"])
-def test_replace_where_on_data_columns_is_told_by_the_feed(tmp_path, vectors):
+def test_replace_where_on_data_columns_appears_in_the_feed(tmp_path, vectors):
     properties = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": vectors}
     table = Table.create(tmp_path / "t", SCHEMA, partition_by=["month"], properties=properties)
     table.append(rows(1, 2, 3))
@@ -337,7 +337,7 @@ def test_a_protocol_of_named_features_takes_those_that_version_numbers_stand_for
     assert table.check() == []
 
 
-def test_history_tells_who_did_what_newest_first(table):
+def test_history_shows_who_did_what_newest_first(table):
     table.append(rows(1), user_metadata="first load")
     table.overwrite(rows(2), replace_where="month = 1")
     newest, middle, oldest = table.history()
@@ -389,13 +389,13 @@ def test_a_version_that_is_not_there_is_named_with_those_that_are(table):
     assert caught.value.code == "DELTA_VERSION_NOT_FOUND"
 
 
-def test_a_place_without_a_table_is_told_apart(tmp_path):
+def test_a_place_without_a_table_is_distinguished(tmp_path):
     with pytest.raises(NotFound) as caught:
         Table(tmp_path / "nothing").version()
     assert caught.value.code == "DELTA_TABLE_NOT_FOUND"
 
 
-def test_a_repr_tells_version_and_shape_and_never_fails(table, tmp_path):
+def test_a_repr_shows_version_and_shape_and_never_fails(table, tmp_path):
     assert "version 0, 3 columns, partitioned by month" in repr(table)
     assert "NotFound" in repr(Table(tmp_path / "nothing"))
 

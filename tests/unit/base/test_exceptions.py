@@ -104,7 +104,7 @@ def test_a_code_of_our_own_has_the_sql_state_of_its_class() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in exceptions.__all__ if name not in ("CommitStateUnknown", "TahoeWarning")])
-def test_an_error_has_a_code_of_its_own_unless_told_and_the_message_begins_with_it(name: str) -> None:
+def test_an_error_has_a_code_of_its_own_unless_given_and_the_message_begins_with_it(name: str) -> None:
     kind = getattr(exceptions, name)
     error = kind("what is wrong.", table="t")
     assert isinstance(error, TahoeError) and error.code == kind.default_code == error.getErrorClass()
@@ -117,7 +117,7 @@ def test_errors_are_caught_as_pythons_own_too() -> None:
     assert issubclass(NotFound, LookupError) and issubclass(StorageFailure, OSError)
 
 
-def test_a_place_is_told_once_and_only_where_the_message_lacks_it() -> None:
+def test_a_place_is_reported_once_and_only_where_the_message_lacks_it() -> None:
     error = NotFound("It is gone.", file="f")
     assert error.located(table="memory://t", version=3, file="f") is error
     assert error.message == "Table memory://t, version 3, file 'f': It is gone."

@@ -24,7 +24,7 @@ def test_tracked_items_are_counted_when_they_are_done() -> None:
     assert progress.reports == [("files read", 0, 2), ("files read", 1, 2), ("files read", 2, 2)]
 
 
-def test_the_total_of_an_iterator_is_not_known_unless_told() -> None:
+def test_the_total_of_an_iterator_is_not_known_unless_given() -> None:
     progress = Reported()
     list(tracked(iter("ab"), progress, "files"))
     list(tracked(iter("ab"), progress, "files", total=2))
@@ -50,7 +50,9 @@ def test_what_lasts_longer_shows_the_step_and_leaves_nothing_behind() -> None:
     assert text.getvalue().endswith("\x1b[2K")
 
 
-def test_what_is_told_once_is_shown_after_two_seconds_though_nothing_more_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_reported_once_is_shown_after_two_seconds_though_nothing_more_is_reported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     console, text = terminal()
     monkeypatch.setattr("tahoe.base.progress.PATIENCE_MS", 20)
     with shown(console=console) as progress:

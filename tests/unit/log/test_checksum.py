@@ -90,7 +90,7 @@ def test_in_commit_timestamps_are_stated_where_they_are_on() -> None:
         [replace(add("a"), data_change=False, tags={"new": "statistics"})],
     ],
 )
-def test_a_commit_that_does_not_tell_leaves_its_version_without_one(actions: Sequence[Action]) -> None:
+def test_a_commit_that_lacks_it_leaves_its_version_without_one(actions: Sequence[Action]) -> None:
     log = memory_log()
     commit(log, PROTOCOL, METADATA, add("a"))
     commit(log, *actions)
@@ -156,7 +156,7 @@ def test_histograms_are_those_of_the_specification() -> None:
 
 
 @pytest.mark.parametrize("step", [17, pytest.param(3, marks=pytest.mark.soak)])
-def test_every_flipped_bit_and_cut_of_our_own_is_told_or_changes_nothing(step: int) -> None:
+def test_every_flipped_bit_and_cut_of_our_own_is_reported_or_changes_nothing(step: int) -> None:
     log = memory_log()
     commit(log, WITH_VECTORS, METADATA, add("a", size=5), SetTransaction("app", 3), DomainMetadata("d", "x"))
     name = checksum_name(0)
@@ -164,7 +164,7 @@ def test_every_flipped_bit_and_cut_of_our_own_is_told_or_changes_nothing(step: i
     for bit in range(0, len(data) * 8, step):
         flipped = bytearray(data)
         flipped[bit // 8] ^= 1 << bit % 8
-        assert _parsed_or_told(name, bytes(flipped)) in (truth, "told")
+        assert _parsed_or_reported(name, bytes(flipped)) in (truth, "told")
     for end in range(len(data)):
         with pytest.raises(CorruptTable, match=name):
             parse_checksum(name, data[:end], log.store.url)
@@ -205,7 +205,7 @@ def test_one_that_disagrees_with_the_log_is_not_carried_forward(changes: dict[st
     assert write_checksum_after(log.store, 1, state, written) is not None
 
 
-def test_where_the_live_files_are_at_hand_a_wrong_count_is_not_carried_forward_and_a_broken_chain_begins_anew() -> None:
+def test_where_the_live_files_are_at_hand_a_wrong_count_is_not_carried_forward_and_a_broken_chain_starts_again() -> None:
     log = memory_log()
     log.begin(add("a"))
     log.checksum(numFiles=5)
@@ -219,7 +219,7 @@ def test_where_the_live_files_are_at_hand_a_wrong_count_is_not_carried_forward_a
     assert actual is not None and actual.num_files == 2
 
 
-def _parsed_or_told(name: str, data: bytes) -> object:
+def _parsed_or_reported(name: str, data: bytes) -> object:
     try:
         return parse_checksum(name, data, "memory://m/t")
     except CorruptTable as error:

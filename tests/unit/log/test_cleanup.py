@@ -68,7 +68,7 @@ def test_the_table_is_read_as_before_and_sidecars_go_with_their_checkpoints(log:
     assert live_paths(log) == live == log.expected()
 
 
-def test_a_stream_that_lags_is_told_by_its_checkpoint_before_its_commits_go(log: Log) -> None:
+def test_a_stream_that_lags_is_reported_by_its_checkpoint_before_its_commits_go(log: Log) -> None:
     log.classic()
     record_stream(log.store, "file:/late/sources/0", 2)
     record_stream(log.store, "file:/newest/sources/0", 5)

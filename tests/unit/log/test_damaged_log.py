@@ -143,7 +143,7 @@ def test_a_damaged_checkpoint_without_the_commits_before_it_is_an_error_that_nam
         assert actual == truth
 
 
-def test_a_damaged_checkpoint_falls_back_to_an_older_one_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_damaged_checkpoint_falls_back_to_an_older_one_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     log = memory_log()
     log.begin(add("a"))
     log.commit(add("b"))
@@ -174,7 +174,7 @@ def test_another_word_in_a_compaction_is_not_read_while_its_commits_are_whole() 
         log.store.put(name, whole)
 
 
-def test_a_compaction_takes_the_place_of_a_damaged_commit_and_that_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_compaction_takes_the_place_of_a_damaged_commit_and_that_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     log, compaction = _table("compaction")
     truth = _outcome(log)
     log.store.put(commit_name(4), b'{"add":{"path":"half')
@@ -362,7 +362,7 @@ def _flip_so_many(most: int) -> None:
         assert _outcome(log) == truth
 
 
-def test_without_the_hint_the_footers_own_seal_tells_every_flipped_bit() -> None:
+def test_without_the_hint_the_footers_own_seal_shows_every_flipped_bit() -> None:
     log, name = _with_our_checkpoint()
     log.store.delete(LAST_CHECKPOINT)
     whole, truth = log.store.get(name), _outcome(log)
@@ -440,12 +440,12 @@ def test_a_footer_of_which_arrow_would_die_is_refused() -> None:
 
 
 @pytest.mark.parametrize("footer", [b"", b"\x15", b"\x29\xfc\xff\xff\xff\x0f", b"\x19" * 5_000, b"\xff" * 50, bytes(range(256))])
-def test_bytes_that_are_no_footer_are_told(footer: bytes) -> None:
+def test_bytes_that_are_no_footer_are_reported(footer: bytes) -> None:
     assert fault_in_footer(footer) is not None
 
 
 @pytest.mark.parametrize("checkpoint", [False, True])
-def test_the_commit_that_wrote_a_vector_without_its_tail_is_told_by_the_checksums_counters(checkpoint: bool) -> None:
+def test_the_commit_that_wrote_a_vector_without_its_tail_is_reported_by_the_checksums_counters(checkpoint: bool) -> None:
     log = memory_log()
     log.begin(add("a"), add("b"))
     counts = {"numDeletedRecordsOpt": 0, "numDeletionVectorsOpt": 0}
@@ -521,7 +521,9 @@ def test_in_commit_timestamps_that_do_not_increase_show_commits_out_of_their_pla
     assert _log_of(infos, later).state().in_commit_timestamp == 20
 
 
-def test_another_time_of_the_same_transaction_in_the_checksum_is_told_and_costs_no_rows(caplog: pytest.LogCaptureFixture) -> None:
+def test_another_time_of_the_same_transaction_in_the_checksum_is_reported_and_costs_no_rows(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     log = _log_of([{"txnId": "t", "inCommitTimestamp": 10}])
     log.checksum(txnId="t", inCommitTimestampOpt=11)
     with caplog.at_level(logging.WARNING):

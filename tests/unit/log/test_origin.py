@@ -54,14 +54,14 @@ def _assert_named(log: Log, table: Table, file: str, version: int) -> None:
 
 
 @pytest.mark.parametrize("case", WRONG_WORDS)
-def test_a_wrong_word_in_a_commit_is_told_with_the_commit(case: str) -> None:
+def test_a_wrong_word_in_a_commit_is_reported_with_the_commit(case: str) -> None:
     log = _log()
     _change(log, commit_name(0), case)
     _assert_named(log, Table(log.store.url, store=log.store), commit_name(0), 0 if "action" in case else 3)
 
 
 @pytest.mark.parametrize("case", ["a member of a column", "a type", "a partition column"])
-def test_a_wrong_word_in_a_commit_that_an_open_handle_reads_is_told_with_the_commit(case: str) -> None:
+def test_a_wrong_word_in_a_commit_that_an_open_handle_reads_is_reported_with_the_commit(case: str) -> None:
     log = _log()
     table = Table(log.store.url, store=log.store)
     assert table.version() == 3
@@ -81,7 +81,7 @@ WRONG_ACTIONS: dict[str, tuple[Metadata, AddFile]] = {
 
 
 @pytest.mark.parametrize("case", WRONG_ACTIONS)
-def test_a_wrong_word_of_a_checkpoint_is_told_with_the_checkpoint(case: str) -> None:
+def test_a_wrong_word_of_a_checkpoint_is_reported_with_the_checkpoint(case: str) -> None:
     log = _log()
     name = log.classic([PROTOCOL, *WRONG_ACTIONS[case]])
     log.store.delete(commit_name(0))

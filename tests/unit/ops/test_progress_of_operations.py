@@ -75,33 +75,33 @@ def merged(table, source, build: Callable[[MergeBuilder], MergeBuilder], progres
     return build(builder).execute()
 
 
-def test_a_delete_tells_of_files_searched_and_rewritten(table):
+def test_a_delete_reports_files_searched_and_rewritten(table):
     progress = Reported()
     stage_delete(table.begin(), "id in (1, 5)", progress=progress)
     assert progress.reports[0] == ("files searched", 0, 2), "the third file cannot hold such rows"
     assert ends(progress) == {"files searched": (2, 2), "files rewritten": (2, 2)}
 
 
-def test_a_delete_by_vectors_tells_of_files_searched(tmp_path):
+def test_a_delete_by_vectors_reports_files_searched(tmp_path):
     progress = Reported()
     stage_delete(three_files(tmp_path / "v", VECTORS).begin(), "id % 3 = 1", progress=progress)
     assert ends(progress) == {"files searched": (3, 3)}
 
 
-def test_an_update_tells_of_files_searched_and_rewritten(table):
+def test_an_update_reports_files_searched_and_rewritten(table):
     progress = Reported()
     stage_update(table.begin(), {"v": "'y'"}, "id = 4", progress=progress)
     assert ends(progress) == {"files searched": (1, 1), "files rewritten": (1, 1)}
 
 
-def test_a_merge_tells_of_files_searched_and_rewritten(table):
+def test_a_merge_reports_files_searched_and_rewritten(table):
     progress = Reported()
     source = pa.table({"id": [1, 4, 100], "v": ["new"] * 3})
     merged(table, source, lambda builder: builder.when_matched_update_all().when_not_matched_insert_all(), progress)
     assert ends(progress) == {"files searched": (2, 2), "files rewritten": (2, 2)}
 
 
-def test_a_write_tells_of_rows_and_an_overwrite_of_a_condition_of_files_too(table):
+def test_a_write_reports_rows_and_an_overwrite_of_a_condition_files_too(table):
     progress = Reported()
     stage_write(table.begin(), pa.table({"id": [1, 2, 3], "v": ["a"] * 3}), WriteOptions(max_rows_per_file=2), progress)
     assert progress.reports == [("rows written", done, 3) for done in (0, 2, 3)]
@@ -111,7 +111,7 @@ def test_a_write_tells_of_rows_and_an_overwrite_of_a_condition_of_files_too(tabl
     assert ends(progress) == {"rows written": (1, None), "files searched": (1, 1), "files rewritten": (1, 1)}
 
 
-def test_a_purge_tells_of_files_rewritten(tmp_path):
+def test_a_purge_reports_files_rewritten(tmp_path):
     table = three_files(tmp_path / "v", VECTORS)
     table.delete("id in (0, 8)")
     progress = Reported()
@@ -119,7 +119,7 @@ def test_a_purge_tells_of_files_rewritten(tmp_path):
     assert ends(progress) == {"files rewritten": (2, 2)}
 
 
-def test_an_upgrade_tells_of_footers_and_of_files_rewritten(tmp_path):
+def test_an_upgrade_reports_footers_and_files_rewritten(tmp_path):
     table = three_files(tmp_path / "v", VECTORS)
     table.delete("id = 0")
     progress = Reported()
@@ -128,7 +128,7 @@ def test_an_upgrade_tells_of_footers_and_of_files_rewritten(tmp_path):
     assert ends(progress)["footers read"][1] == 0, "the last look finds nothing to read"
 
 
-def test_a_conversion_tells_of_files_when_it_begins_and_then_of_commits(tmp_path):
+def test_a_conversion_reports_files_when_it_begins_and_then_commits(tmp_path):
     asked = {name: value for name, value in UNIFORM.items() if name != "delta.universalFormat.enabledFormats"}
     table = three_files(tmp_path / "u", asked)  # nothing is converted but by this test
     converter = Converter(DeltaSide(table.store, table.snapshot, lambda version: read_commit(table.store, version)))
@@ -142,7 +142,7 @@ def test_a_conversion_tells_of_files_when_it_begins_and_then_of_commits(tmp_path
     assert ends(progress) == {"commits read": (2, 2), "snapshots written": (1, 1)}
 
 
-def test_a_large_checkpoint_tells_of_its_row_groups(table, monkeypatch):
+def test_a_large_checkpoint_reports_its_row_groups(table, monkeypatch):
     monkeypatch.setattr(checkpoint_writer, "_ROWS_WORTH_THREADS", 0)
     progress = Reported()
     checkpoint_snapshot(table.snapshot(), table.clock, progress)
@@ -197,7 +197,7 @@ def test_a_pipe_sees_nothing_though_a_call_lasts(table, monkeypatch, capsys):
     assert json.dumps(table.to_arrow().num_rows) == "8"
 
 
-def test_a_new_constraint_tells_of_rows_checked(table):
+def test_a_new_constraint_reports_rows_checked(table):
     progress = Reported()
     stage_add_constraint(
         transaction := table.begin(), transaction.existing(), "c", "id >= 0", partial(count_violations, progress=progress)
@@ -205,14 +205,14 @@ def test_a_new_constraint_tells_of_rows_checked(table):
     assert ends(progress) == {"rows checked": (9, None)}
 
 
-def test_not_null_tells_of_columns_checked(table):
+def test_not_null_reports_columns_checked(table):
     progress = Reported()
     changes = [ColumnChange(("id",), nullable=False)]
     stage_change_columns(transaction := table.begin(), transaction.existing(), changes, progress)
     assert ends(progress) == {"columns checked": (1, 1)}
 
 
-def test_the_synchronization_of_an_identity_column_tells_of_rows_read(tmp_path):
+def test_the_synchronization_of_an_identity_column_reports_rows_read(tmp_path):
     identity = {"delta.identity.start": 1, "delta.identity.step": 1, "delta.identity.allowExplicitInsert": True}
     table = Table.create(
         tmp_path / "t",
@@ -224,7 +224,7 @@ def test_the_synchronization_of_an_identity_column_tells_of_rows_read(tmp_path):
     assert ends(progress) == {"rows read": (2, None)}
 
 
-def test_a_difference_of_rows_tells_of_the_rows_read_of_both_versions(table):
+def test_a_difference_of_rows_reports_the_rows_read_of_both_versions(table):
     table.delete("id = 4")
     progress = Reported()
     diff_of(table.snapshot(1), table.snapshot(2), RowComparison(), progress)
@@ -234,7 +234,7 @@ def test_a_difference_of_rows_tells_of_the_rows_read_of_both_versions(table):
     assert silent_one.reports == []
 
 
-def test_a_conversion_of_a_folder_tells_of_files_listed_and_footers_read(tmp_path):
+def test_a_conversion_of_a_folder_reports_files_listed_and_footers_read(tmp_path):
     for name in "ab":
         pq.write_table(pa.table({"id": [1]}), tmp_path / f"{name}.parquet")
     progress = Reported()
@@ -242,7 +242,7 @@ def test_a_conversion_of_a_folder_tells_of_files_listed_and_footers_read(tmp_pat
     assert ends(progress) == {"files listed": (2, None), "footers read": (2, 2)}
 
 
-def test_the_reading_of_an_iceberg_table_tells_of_its_manifests(tmp_path):
+def test_the_reading_of_an_iceberg_table_reports_its_manifests(tmp_path):
     table = three_files(tmp_path / "t", UNIFORM)
     table.uniform.sync(timeout=60)
     progress = Reported()

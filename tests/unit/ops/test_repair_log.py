@@ -39,7 +39,7 @@ def checkpoints(table: Table, version: int) -> list[str]:
 
 
 @pytest.mark.parametrize("policy", ["classic", "v2"])
-def test_a_damaged_checkpoint_checksum_and_hint_are_told_and_made_anew(memory_url: str, policy: str) -> None:
+def test_a_damaged_checkpoint_checksum_and_hint_are_reported_and_made_again(memory_url: str, policy: str) -> None:
     table = made(memory_url, policy)
     (checkpoint,) = checkpoints(table, 4)
     for name in (checkpoint, checksum_name(4), LAST_CHECKPOINT):
@@ -79,7 +79,7 @@ def test_a_checksum_that_is_gone_and_a_checkpoint_that_never_was_are_made(memory
     assert Table(memory_url).check() == []
 
 
-def test_a_damaged_checkpoint_of_an_older_version_is_told_and_stays(memory_url: str) -> None:
+def test_a_damaged_checkpoint_of_an_older_version_is_reported_and_stays(memory_url: str) -> None:
     table = made(memory_url, "classic")
     damage(table, checkpoint_name(2))
     done = table.repair_log()

@@ -160,7 +160,7 @@ def test_keys_of_partition_values_may_come_in_any_order_and_with_others() -> Non
         ([("p", "1"), ("q", "1"), ("p", "2")], "name the partition column 'p' twice"),
     ],
 )
-def test_a_file_whose_partition_is_not_told_is_refused_by_path_and_column(values: Any, says: str) -> None:
+def test_a_file_whose_partition_is_not_known_is_refused_by_path_and_column(values: Any, says: str) -> None:
     right = [("q", "1"), ("p", None)]
     with pytest.raises(CorruptTable, match="file-2") as caught:
         check_partition_keys(_files(right, right, values, right), SCHEMA, ("p", "q"), "url")
@@ -176,7 +176,7 @@ def test_columns_of_a_checkpoint_are_named_as_the_specification_names_them() -> 
             check_names([wrong])
 
 
-def test_what_is_missing_or_negative_in_columns_is_told() -> None:
+def test_what_is_missing_or_negative_in_columns_is_reported() -> None:
     files = pa.Table.from_pylist([WHOLE["add"] | {"partitionValues": []}, WHOLE["add"] | {"partitionValues": []}])
     assert fault_of_files("add", files) is None
     assert "'size'" in str(fault_of_files("add", files.drop_columns("size")))

@@ -78,7 +78,7 @@ def test_the_number_of_records_is_what_the_statistics_tell(stats: str | None, co
     assert AddFile("a", {}, 1, 1, True, stats).num_records == count
 
 
-def test_an_action_that_is_not_known_is_ignored_and_a_damaged_one_is_told() -> None:
+def test_an_action_that_is_not_known_is_ignored_and_a_damaged_one_is_reported() -> None:
     assert action_from_json({"future": {}}) is None
     broken: list[dict[str, Any]] = [
         {"add": {"path": 1}},
@@ -93,7 +93,7 @@ def test_an_action_that_is_not_known_is_ignored_and_a_damaged_one_is_told() -> N
         assert caught.value.code == "TAHOE_CORRUPT_ACTION" and next(iter(line)) in caught.value.message
 
 
-def test_a_commit_tells_its_transaction_and_its_time_where_they_are_of_the_right_kind() -> None:
+def test_a_commit_shows_its_transaction_and_its_time_where_they_are_of_the_right_kind() -> None:
     assert CommitInfo({"txnId": "x", "inCommitTimestamp": 5}).transaction_id == "x"
     assert CommitInfo({"txnId": "x", "inCommitTimestamp": 5}).in_commit_timestamp == 5
     odd = CommitInfo({"txnId": 1, "inCommitTimestamp": "5"})

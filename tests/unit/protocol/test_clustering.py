@@ -43,7 +43,7 @@ def test_the_specifications_own_example_is_read() -> None:
     assert paths('{"clusteringColumns":["col-daad", "col-5abe"]}') == (("col-daad",), ("col-5abe",))
 
 
-def test_a_table_that_never_was_clustered_and_one_that_is_no_more_are_told_apart() -> None:
+def test_a_table_that_never_was_clustered_and_one_that_is_no_more_are_distinguished() -> None:
     assert clustering_paths({}, "t") is None
     assert paths("{}", removed=True) is None
     assert paths('{"clusteringColumns":[]}') == ()

@@ -124,7 +124,7 @@ def with_byte(position, value):
         (lambda content: b"", "TAHOE_CORRUPT_DELETION_VECTOR"),
     ],
 )
-def test_a_damaged_file_is_told_by_its_error_class(change, code):
+def test_a_damaged_file_is_reported_by_its_error_class(change, code):
     content, descriptor = damaged(change)
     with pytest.raises(CorruptTable) as raised:
         decode(descriptor, lambda _: content, ROOT)
@@ -132,7 +132,7 @@ def test_a_damaged_file_is_told_by_its_error_class(change, code):
     assert "restore" in str(raised.value)
 
 
-def test_a_wrong_cardinality_is_told_for_files_and_for_inline_vectors():
+def test_a_wrong_cardinality_is_reported_for_files_and_for_inline_vectors():
     content, places = pack([BitMap64([1, 2, 3])])
     for descriptor in (replace(descriptor_in_file(UUID, places[0]), cardinality=4), replace(INLINE, cardinality=5)):
         with pytest.raises(CorruptTable) as raised:
@@ -141,7 +141,7 @@ def test_a_wrong_cardinality_is_told_for_files_and_for_inline_vectors():
 
 
 @pytest.mark.parametrize("size", [40, 45, 100])
-def test_an_inline_vector_of_another_size_than_stated_is_told(size):
+def test_an_inline_vector_of_another_size_than_stated_is_reported(size):
     with pytest.raises(CorruptTable) as raised:
         decode(replace(INLINE, size_in_bytes=size), no_reading, ROOT)
     assert raised.value.code == "DELTA_DELETION_VECTOR_SIZE_MISMATCH"

@@ -221,7 +221,7 @@ def test_a_damaged_domain_is_named(text):
         high_water_mark([DomainMetadata(DOMAIN, text)])
 
 
-def test_a_column_of_the_name_of_the_ids_is_told(tmp_path):
+def test_a_column_of_the_name_of_the_ids_is_reported(tmp_path):
     table = Table.create(tmp_path, pa.schema([("_ROW_ID", pa.int64())]), properties=ON)
     with pytest.raises(InvalidRequest, match="_row_id"):
         table.to_arrow(row_ids=True)

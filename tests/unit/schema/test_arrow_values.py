@@ -73,7 +73,7 @@ def test_values_become_the_array_that_pyarrow_makes(data_type, data):
         ({"b": [(None, "x")]}, INNER),
     ],
 )
-def test_values_that_do_not_fit_are_told_as_pyarrow_tells_them(value, data_type):
+def test_values_that_do_not_fit_are_reported_as_by_pyarrow(value, data_type):
     with pytest.raises(Exception) as ours:  # noqa: PT011 - which it is, is pyarrow's business
         array([value], data_type)
     with pytest.raises(Exception) as theirs:  # noqa: PT011

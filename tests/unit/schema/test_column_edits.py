@@ -70,7 +70,7 @@ def test_a_column_moves_among_its_siblings_and_not_behind_itself():
         with_field(SCHEMA, ("s", "y"), y, Position("nope"))
 
 
-def test_a_path_that_leads_nowhere_is_told_with_what_there_is():
+def test_a_path_that_leads_nowhere_is_reported_with_what_there_is():
     assert field_at(SCHEMA, ("a", "x")) is None and field_at(SCHEMA, ("l", "q")) is None
     with pytest.raises(
         InvalidRequest, match=r"Couldn.t find column s.nope in the table, which has: a long, s struct<x:long,y:long>"

@@ -24,7 +24,7 @@ def test_rows_of_all_files_are_shown_by_the_names_of_today(tmp_path, mode):
 
 
 @each_start
-def test_rows_are_changed_and_laid_out_anew(tmp_path, mode):
+def test_rows_are_changed_and_laid_out_again(tmp_path, mode):
     table = renamed_table(str(tmp_path / "t"), mode)
     table.update({"a": "7", f"`{RENAMED}`": "id + 1", "s.y": "'new'"}, "`P art=1` = 'p1'")
     table.append(pa.table({"id": [9], RENAMED: [90], "P art=1": ["p0"]}))

@@ -84,7 +84,7 @@ def shaped(shape: Any) -> st.SearchStrategy[Any]:
     return st.one_of(fitting, fitting, TREES)
 
 
-def told(array: pa.StructArray) -> list[Any]:
+def reported(array: pa.StructArray) -> list[Any]:
     return [None if item is None else decoded(item["metadata"], item["value"]) for item in unshredded(array).to_pylist()]
 
 
@@ -93,16 +93,16 @@ def test_taken_apart_and_put_together_they_are_what_they_were(data: Any, shape: 
     trees = data.draw(st.lists(st.one_of(st.none(), shaped(shape)), min_size=1, max_size=5))
     array = apart(trees, shape, NAMES, style)
     assert is_shredded(array.type)
-    assert told(array) == trees
+    assert reported(array) == trees
     # A slice, as of a batch that was cut, is looked at from where it begins.
-    assert told(array[1:]) == trees[1:]
+    assert reported(array[1:]) == trees[1:]
 
 
 def test_many_fields_and_elements_take_wider_numbers() -> None:
     names = [f"n{number:03}" for number in range(400)]
     tree = ("object", {name: ("array", [("int8", 1)] * 300) if name == "n001" else ("string", name * 20) for name in names})
     shape = ("object", {"n001": ("array", "int8"), "n399": "string"})
-    assert told(apart([tree], shape, names)) == [tree]
+    assert reported(apart([tree], shape, names)) == [tree]
 
 
 def group(typed: Any, kind: pa.DataType, value: bytes | None = None, names: tuple[str, ...] = ("a",)) -> pa.StructArray:
@@ -115,19 +115,19 @@ FIELD = pa.struct([("value", pa.binary()), ("typed_value", pa.int8())])
 
 
 def test_what_is_missing_where_a_value_has_to_be_is_a_variant_s_null() -> None:
-    assert told(group(None, pa.int8())) == [("null",)]
-    assert told(group([{"value": None, "typed_value": None}], pa.list_(FIELD))) == [("array", [("null",)])]
-    assert told(group({"a": {"value": None, "typed_value": None}}, pa.struct([("a", FIELD)]))) == [("object", {})]
+    assert reported(group(None, pa.int8())) == [("null",)]
+    assert reported(group([{"value": None, "typed_value": None}], pa.list_(FIELD))) == [("array", [("null",)])]
+    assert reported(group({"a": {"value": None, "typed_value": None}}, pa.struct([("a", FIELD)]))) == [("object", {})]
     # Writers should give a field's group even where the field is missing; one that does not means the same.
-    assert told(group({"a": None}, pa.struct([("a", FIELD)]))) == [("object", {})]
+    assert reported(group({"a": None}, pa.struct([("a", FIELD)]))) == [("object", {})]
 
 
 def test_columns_may_lack_the_one_part_or_the_other() -> None:
     kind = pa.struct([("a", pa.struct([("typed_value", pa.int8())])), ("b", pa.struct([("value", pa.binary())]))])
     array = group({"a": {"typed_value": 1}, "b": {"value": ONE}}, kind, names=("a", "b"))
-    assert told(array) == [("object", {"a": ("int8", 1), "b": ("int8", 1)})]
+    assert reported(array) == [("object", {"a": ("int8", 1), "b": ("int8", 1)})]
     bare = pa.array([{"metadata": metadata_of(()), "typed_value": True}])
-    assert told(bare) == [("boolean", True)]
+    assert reported(bare) == [("boolean", True)]
 
 
 @pytest.mark.parametrize(
@@ -159,12 +159,12 @@ def test_columns_may_lack_the_one_part_or_the_other() -> None:
         (pa.array([{"metadata": "x", "typed_value": 1}]), "metadata is not binary"),
     ],
 )
-def test_what_the_specification_forbids_is_told(array: pa.StructArray, reason: str) -> None:
+def test_what_the_specification_forbids_is_reported(array: pa.StructArray, reason: str) -> None:
     with pytest.raises(MalformedVariant, match=reason):
         unshredded(array)
 
 
-def test_a_text_that_is_not_utf_8_is_told() -> None:
+def test_a_text_that_is_not_utf_8_is_reported() -> None:
     text = pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff"], pa.binary()).buffers())
     metadata = pa.array([metadata_of(())], pa.binary())
     with pytest.raises(MalformedVariant, match="UTF-8"):

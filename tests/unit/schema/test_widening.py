@@ -156,7 +156,7 @@ def test_an_integer_that_became_a_decimal_which_does_not_hold_it_is_refused(old,
 
 
 @pytest.mark.parametrize("changes", [[{"fromType": "byte"}], ["byte"], {"toType": "long"}, 5])
-def test_a_type_change_that_is_not_told_whole_is_damage(changes):
+def test_a_type_change_that_is_not_complete_is_damage(changes):
     schema = {
         "type": "struct",
         "fields": [{"name": "c", "type": "long", "nullable": True, "metadata": {"delta.typeChanges": changes}}],
@@ -227,6 +227,6 @@ def test_another_column_of_the_same_name_records_nothing():
     assert with_type_changes(old, new) == new
 
 
-def test_only_changes_of_the_preview_are_told_as_such():
+def test_only_changes_of_the_preview_are_reported_as_such():
     assert preview_type_changes(config_with("byte", "decimal(4,1)").schema) == {"c": "byte to decimal(4,1)"}
     assert preview_type_changes(config_with("byte", "decimal(11,1)").schema) == {}

@@ -400,7 +400,7 @@ for name in ("obstore", "sqlglot", "rich", "typer", "pyspark", "pyiceberg", "pan
 @pytest.mark.parametrize(
     "change", [lambda data: data[:-1], lambda data: data + b"\0", lambda data: b""], ids=["cut", "longer", "empty"]
 )
-def test_a_file_that_has_not_the_size_of_the_log_is_told_when_it_is_opened(change):
+def test_a_file_that_has_not_the_size_of_the_log_is_reported_when_it_is_opened(change):
     file = File(pa.table({"a": [1, 2]}))
     task = ReadTask("x/a.parquet", file.content.size)
     content = change(file.content.to_pybytes())

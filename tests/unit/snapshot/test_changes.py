@@ -31,16 +31,16 @@ def make(path: Path, properties: dict[str, str] = FEED, **options: Any) -> Table
     return Table.create(path / "t", numbers().schema, properties=properties, **options)
 
 
-def told(changes: pa.Table) -> list[tuple[int, str, int]]:
+def reported(changes: pa.Table) -> list[tuple[int, str, int]]:
     return sorted((row["_commit_version"], row["_change_type"], row["id"]) for row in changes.to_pylist())
 
 
-def test_appends_overwrites_and_deletes_are_told_commit_by_commit(tmp_path: Path) -> None:
+def test_appends_overwrites_and_deletes_are_reported_commit_by_commit(tmp_path: Path) -> None:
     table = make(tmp_path)
     table.append(numbers(1, 2))
     table.overwrite(numbers(2, 3))
     table.delete("id = 2")
-    assert told(table.changes(0)) == [
+    assert reported(table.changes(0)) == [
         (1, "insert", 1),
         (1, "insert", 2),
         (2, "delete", 1),
@@ -49,7 +49,7 @@ def test_appends_overwrites_and_deletes_are_told_commit_by_commit(tmp_path: Path
         (2, "insert", 3),
         (3, "delete", 2),
     ]
-    assert told(table.changes(2, 2)) == [row for row in told(table.changes(0)) if row[0] == 2]
+    assert reported(table.changes(2, 2)) == [row for row in reported(table.changes(0)) if row[0] == 2]
 
 
 def test_the_columns_are_those_of_the_table_and_three_more(tmp_path: Path) -> None:
@@ -74,27 +74,27 @@ def test_a_vector_that_shrinks_brings_rows_back(tmp_path: Path) -> None:
     transaction = table.begin()
     transaction.stage(*(add.remove(1) for add in add_files(table.files())), *before)
     table.commit(transaction, Operation("RESTORE"))
-    assert told(table.changes(3)) == [(3, "insert", 2), (3, "insert", 3)]
+    assert reported(table.changes(3)) == [(3, "insert", 2), (3, "insert", 3)]
 
 
-def test_a_file_that_comes_or_goes_with_a_vector_tells_its_living_rows(tmp_path: Path) -> None:
+def test_a_file_that_comes_or_goes_with_a_vector_shows_its_living_rows(tmp_path: Path) -> None:
     table = make(tmp_path, {**FEED, **VECTORS})
     table.append(numbers(1, 2, 3))
     table.delete("id = 2")
     marked = add_files(table.files())
     table.overwrite(numbers(9))
-    assert told(table.changes(3)) == [(3, "delete", 1), (3, "delete", 3), (3, "insert", 9)]
+    assert reported(table.changes(3)) == [(3, "delete", 1), (3, "delete", 3), (3, "insert", 9)]
     transaction = table.begin()
     transaction.stage(*(add.remove(1) for add in add_files(table.files())), *marked)
     table.commit(transaction, Operation("RESTORE"))
-    assert told(table.changes(4)) == [(4, "delete", 9), (4, "insert", 1), (4, "insert", 3)]
+    assert reported(table.changes(4)) == [(4, "delete", 9), (4, "insert", 1), (4, "insert", 3)]
 
 
-def test_files_that_are_only_laid_out_anew_are_no_change(tmp_path: Path) -> None:
+def test_files_that_are_only_laid_out_again_are_no_change(tmp_path: Path) -> None:
     table = make(tmp_path)
     table.append(numbers(1, 2))
     table.write(numbers(1, 2), WriteOptions("overwrite", data_change=False))
-    assert told(table.changes(2)) == []
+    assert reported(table.changes(2)) == []
 
 
 def test_partition_values_come_back_with_their_types(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_columns_added_later_are_null_in_earlier_changes(tmp_path: Path) -> None
     assert "name" not in table.changes(1, 1).column_names
 
 
-def test_a_column_that_was_dropped_on_the_way_is_told(tmp_path: Path) -> None:
+def test_a_column_that_was_dropped_on_the_way_is_reported(tmp_path: Path) -> None:
     table = make(tmp_path)
     table.append(numbers(1))
     table.overwrite(pa.table({"other": ["x"]}), overwrite_schema=True)
@@ -125,7 +125,7 @@ def test_a_column_that_was_dropped_on_the_way_is_told(tmp_path: Path) -> None:
         table.changes(1)
     # Only where the range begins, not where the schema changes: changes there already have the end's schema.
     assert caught.value.code == "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA"
-    assert told(table.changes(1, 1)) == [(1, "insert", 1)]
+    assert reported(table.changes(1, 1)) == [(1, "insert", 1)]
     table.overwrite(numbers(1), overwrite_schema=True)
     with pytest.raises(Unsupported) as caught:
         table.changes(1)
@@ -142,7 +142,7 @@ def test_versions_without_the_feed_are_refused(tmp_path: Path) -> None:
         with pytest.raises(InvalidRequest) as caught:
             table.changes(start, end)
         assert caught.value.code == "DELTA_MISSING_CHANGE_DATA"
-    assert told(table.changes(2, 3)) == [(3, "insert", 2)]
+    assert reported(table.changes(2, 3)) == [(3, "insert", 2)]
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_bounds_that_make_no_range_are_named(tmp_path: Path, bounds: dict[str, A
 def test_an_end_beyond_the_newest_version_is_the_newest(tmp_path: Path) -> None:
     table = make(tmp_path)
     table.append(numbers(1))
-    assert told(table.changes(1, 99)) == [(1, "insert", 1)]
+    assert reported(table.changes(1, 99)) == [(1, "insert", 1)]
 
 
 def test_timestamps_are_inclusive_at_both_ends(tmp_path: Path) -> None:
@@ -180,11 +180,11 @@ def test_timestamps_are_inclusive_at_both_ends(tmp_path: Path) -> None:
         clock.sleep(60)
         table.append(numbers(i))
     times = {entry["version"]: entry["timestamp"] for entry in table.history()}
-    assert told(table.changes(start_timestamp=times[2], end_timestamp=times[3])) == [(2, "insert", 2), (3, "insert", 3)]
+    assert reported(table.changes(start_timestamp=times[2], end_timestamp=times[3])) == [(2, "insert", 2), (3, "insert", 3)]
     between = datetime.fromtimestamp(times[1].timestamp() + 1, UTC)
-    assert [row[0] for row in told(table.changes(start_timestamp=between))] == [2, 3]
-    assert told(table.changes(start_version=0, end_timestamp=between)) == [(1, "insert", 1)]
-    assert len(told(table.changes(start_timestamp="2000-01-01"))) == 3
+    assert [row[0] for row in reported(table.changes(start_timestamp=between))] == [2, 3]
+    assert reported(table.changes(start_version=0, end_timestamp=between)) == [(1, "insert", 1)]
+    assert len(reported(table.changes(start_timestamp="2000-01-01"))) == 3
 
 
 def test_a_removed_file_that_was_vacuumed_is_named(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_a_removed_file_that_was_vacuumed_is_named(tmp_path: Path) -> None:
     assert caught.value.facts["file"] == add.path
 
 
-def test_a_removal_that_does_not_tell_its_partition_is_named(tmp_path: Path) -> None:
+def test_a_removal_that_lacks_its_partition_is_named(tmp_path: Path) -> None:
     rows = pa.table({"id": pa.array([1], pa.int64()), "part": ["a"]})
     table = Table.create(tmp_path / "t", rows.schema, partition_by=["part"], properties=FEED)
     table.append(rows)
@@ -216,7 +216,7 @@ def test_change_data_files_alone_count_where_a_commit_has_them(tmp_path: Path) -
     table.delete("id in (1, 3)")
     commit = [json.loads(line) for line in (tmp_path / "t/_delta_log/00000000000000000002.json").read_text().splitlines()]
     assert Counter(name for line in commit for name in line) == {"commitInfo": 1, "remove": 1, "add": 1, "cdc": 1}
-    assert told(table.changes(2)) == [(2, "delete", 1), (2, "delete", 3)]
+    assert reported(table.changes(2)) == [(2, "delete", 1), (2, "delete", 3)]
 
 
 @pytest.mark.parametrize("name", ["_change_type", "_Commit_Version", "_commit_timestamp"])

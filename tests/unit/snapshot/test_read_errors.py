@@ -150,7 +150,7 @@ def test_an_error_of_another_library_becomes_one_of_ours(error: Exception) -> No
         raise error
 
 
-def test_an_error_of_ours_stays_and_tells_where_it_happened() -> None:
+def test_an_error_of_ours_stays_and_states_where_it_happened() -> None:
     with pytest.raises(StorageFailure, match=r"Table url, version 7, file 'f': no answer") as caught, locating("url", 7, "f"):
         raise StorageFailure("no answer")
     assert caught.value.facts == {"table": "url", "version": 7, "file": "f"}

@@ -194,7 +194,7 @@ def outcome(read: Any) -> Any:
 
 @pytest.mark.damages_tables
 @pytest.mark.parametrize("changes", [80, pytest.param(400, marks=pytest.mark.soak)])
-def test_whatever_bit_is_changed_the_same_is_told_as_of_a_file_read_by_itself(tmp_path: Path, changes: int) -> None:
+def test_whatever_bit_is_changed_the_same_is_reported_as_of_a_file_read_by_itself(tmp_path: Path, changes: int) -> None:
     """Where the change leaves a file that Parquet can be read from, rows come as they would have come."""
     table = table_of(tmp_path, {}, files=4)
     path = tmp_path / tasks_of(table)[2].name
@@ -226,7 +226,9 @@ def as_text(rows: pa.Table) -> str:
 @pytest.mark.parametrize(
     ("column", "bounds"), [("id", (20, 22)), ("small", (-9, 7)), ("text", ("b", "z"))], ids=["whole number", "short", "text"]
 )
-def test_statistics_that_say_something_else_are_told_with_the_file(tmp_path: Path, column: str, bounds: tuple[Any, Any]) -> None:
+def test_statistics_that_say_something_else_are_reported_with_the_file(
+    tmp_path: Path, column: str, bounds: tuple[Any, Any]
+) -> None:
     table = table_of(tmp_path, {}, files=4)
     adds = adds_of(table)
     stats = json.loads(adds[1].stats)

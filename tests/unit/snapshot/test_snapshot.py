@@ -33,7 +33,7 @@ def test_a_handle_does_not_go_back_to_an_older_version_without_a_word() -> None:
 
 
 @pytest.mark.parametrize("more", [0, 1])
-def test_another_commit_in_the_place_of_one_that_was_read_is_told(more: int) -> None:
+def test_another_commit_in_the_place_of_one_that_was_read_is_reported(more: int) -> None:
     log = memory_log()
     log.begin(add("a"))
     log.commit(add("b"))
@@ -56,7 +56,7 @@ def test_the_same_commit_written_again_is_the_same() -> None:
     assert seen.refreshed().version == 1
 
 
-def test_a_handle_whose_commit_was_cleaned_away_goes_on() -> None:
+def test_a_handle_whose_commit_was_cleaned_away_continues() -> None:
     log = memory_log()
     log.begin(add("a"))
     seen = Snapshot.at(log.store)
@@ -67,22 +67,22 @@ def test_a_handle_whose_commit_was_cleaned_away_goes_on() -> None:
     assert seen.refreshed().version == 2
 
 
-def test_a_table_made_anew_is_read_and_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_table_made_again_is_read_and_reported(caplog: pytest.LogCaptureFixture) -> None:
     log = memory_log()
     log.begin(add("a"))
     log.commit(add("b"))
     seen = Snapshot.at(log.store)
     _delete_log(log.store)
-    anew = replace(METADATA, id="another table")
+    again = replace(METADATA, id="another table")
     other = memory_log()
     other.store = log.store
-    other.commit(PROTOCOL, anew, add("c"))
+    other.commit(PROTOCOL, again, add("c"))
     with caplog.at_level(logging.WARNING):
         assert seen.refreshed().version == 0
     assert "created again" in caplog.text and "another table" in caplog.text
 
 
-def test_commits_that_follow_are_held_against_their_places_too() -> None:
+def test_commits_that_follow_are_compared_with_their_places_too() -> None:
     log = memory_log()
     log.begin(add("a"))
     seen = Snapshot.at(log.store)
@@ -92,7 +92,7 @@ def test_commits_that_follow_are_held_against_their_places_too() -> None:
 
 
 @pytest.mark.parametrize("older", range(9, 13))
-def test_swapped_commits_of_writers_without_seals_are_told_by_the_newest_checksum(older: int) -> None:
+def test_swapped_commits_of_writers_without_seals_are_reported_by_the_newest_checksum(older: int) -> None:
     """Adds and removes depend on each other here, so that a swap gives other live files."""
     log = memory_log()
     log.begin(add("f0"))

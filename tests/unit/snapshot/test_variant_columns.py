@@ -90,7 +90,7 @@ def made(path: Path, **properties: str) -> tahoe.Table:
 
 
 @pytest.mark.parametrize("properties", [{}, {"delta.columnMapping.mode": "id"}, {"delta.enableDeletionVectors": "true"}], ids=str)
-def test_they_are_written_changed_and_laid_out_anew(tmp_path: Path, properties: dict[str, str]) -> None:
+def test_they_are_written_changed_and_laid_out_again(tmp_path: Path, properties: dict[str, str]) -> None:
     table = made(tmp_path / "t", **properties)
     assert {"variantType"} <= table.snapshot().config.protocol.reader_features
     table.append(pa.table({"id": [4]}))
@@ -166,16 +166,16 @@ def taken_apart(path: Path, array: pa.Array, **properties: str) -> tahoe.Table:
     return tahoe.Table(path)
 
 
-def told(table: tahoe.Table) -> dict[int, Any]:
+def reported(table: tahoe.Table) -> dict[int, Any]:
     rows = table.to_arrow().to_pylist()
     return {row["id"]: None if row["v"] is None else decoded(row["v"]["metadata"], row["v"]["value"]) for row in rows}
 
 
 @pytest.mark.damages_tables
 @pytest.mark.parametrize("properties", [{}, {"delta.columnMapping.mode": "id"}, {"delta.enableDeletionVectors": "true"}], ids=str)
-def test_what_a_file_holds_taken_apart_is_read_changed_and_laid_out_anew(tmp_path: Path, properties: dict[str, str]) -> None:
+def test_what_a_file_holds_taken_apart_is_read_changed_and_laid_out_again(tmp_path: Path, properties: dict[str, str]) -> None:
     table = taken_apart(tmp_path / "t", apart(TREES, SHAPE, NAMES), **properties)
-    assert told(table) == {1: TREES[0], 2: None, 3: TREES[2]}
+    assert reported(table) == {1: TREES[0], 2: None, 3: TREES[2]}
     assert table.to_arrow(columns=["id"], filter="v is null")["id"].to_pylist() == [2]
     table.checkpoint()
     table = tahoe.Table(tmp_path / "t")
@@ -186,14 +186,14 @@ def test_what_a_file_holds_taken_apart_is_read_changed_and_laid_out_anew(tmp_pat
     table.merge(source, "source.id = target.id").when_not_matched_insert_all().execute()
     table.optimize()
     assert len(table.files()) == 1
-    assert told(table) == {3: TREES[2], 5: TREES[0], 10: TREES[0]}
+    assert reported(table) == {3: TREES[2], 5: TREES[0], 10: TREES[0]}
     assert pq.read_schema(tmp_path / "t" / table.files()["path"][0].as_py()).field(1).type.num_fields == 2
     assert [row["id"] for row in table.changes(2).to_pylist() if row["_change_type"] == "delete"] == [2]
     assert not table.check(deep=True)
 
 
 @pytest.mark.damages_tables
-def test_what_is_taken_apart_against_the_specification_is_told_with_file_and_column(tmp_path: Path) -> None:
+def test_what_is_taken_apart_against_the_specification_is_reported_with_file_and_column(tmp_path: Path) -> None:
     both = pa.array([{"metadata": ONE["metadata"], "value": ONE["value"], "typed_value": 1}, None, None])
     table = taken_apart(tmp_path / "t", both)
     assert table.to_arrow(columns=["id", "s"]).num_rows == 3

@@ -134,7 +134,7 @@ def test_every_name_that_a_call_can_have_is_computed():
     assert set(_KERNELS) == set(FUNCTIONS) - rewritten - aliases
 
 
-def test_columns_of_two_tables_are_told_apart_by_their_qualifier():
+def test_columns_of_two_tables_are_distinguished_by_their_qualifier():
     schemas = {"source": from_arrow_schema(pa.schema({"id": pa.int64(), "v": pa.string()})), "target": SCHEMA}
     joined = pa.table({"source.id": [1, 2], "target.a": pa.array([1, 1], pa.int32())})
     assert compute(parse_expression("source.id = target.a", schemas), joined).to_pylist() == [True, False]

@@ -21,7 +21,7 @@ def test_letters_case_does_not_matter_and_the_schemas_spelling_is_given() -> Non
     assert names.reference(("PLACE", "x"), "PLACE.x") is actual, "it is looked up once"
 
 
-def test_a_name_that_is_nowhere_is_told_with_those_there_are() -> None:
+def test_a_name_that_is_nowhere_is_reported_with_those_there_are() -> None:
     for schemas, known in ((ONE, "Id, place"), ({"target": ONE, "source": OTHER}, "target.Id, target.place, source.id")):
         with pytest.raises(InvalidRequest, match=known) as caught:
             ColumnNames(schemas).reference(("none",), "none")

@@ -21,7 +21,7 @@ def test_each_error_has_its_code_and_at_most_a_thousand_characters_of_the_text()
     assert all(len(error.message) < 500 and len(value) == 1000 for error in errors for value in error.facts.values())
 
 
-def test_depth_is_told_in_operations_or_in_brackets_that_are_open() -> None:
+def test_depth_is_reported_in_operations_or_in_brackets_that_are_open() -> None:
     assert "7 operations stand inside one another" in too_deep("a", 7).message
     said = too_deep("((a) + [b(c)])").message
     assert "3 brackets are open at once" in said and str(MOST_LEVELS) in said

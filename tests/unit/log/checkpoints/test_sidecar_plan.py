@@ -64,7 +64,7 @@ def test_a_table_that_grows_has_few_sidecars_and_each_row_is_written_a_few_times
     assert written < 10 * 50_000
 
 
-def test_where_too_many_would_be_left_all_is_written_anew() -> None:
+def test_where_too_many_would_be_left_all_is_written_again() -> None:
     assert plan_sidecars([3] * 100, [False] * 100, 0, 100) is None
 
 

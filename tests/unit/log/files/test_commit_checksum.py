@@ -42,7 +42,7 @@ def test_without_commit_info_there_is_no_seal_and_nothing_to_say() -> None:
     )
 
 
-def test_every_cut_of_a_sealed_commit_is_told() -> None:
+def test_every_cut_of_a_sealed_commit_is_reported() -> None:
     data = with_commit_checksum(3, ACTIONS)
     for end in range(len(data)):
         with pytest.raises(CorruptTable, match=commit_name(3)):
@@ -50,7 +50,7 @@ def test_every_cut_of_a_sealed_commit_is_told() -> None:
 
 
 @pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.soak)])
-def test_every_flipped_bit_of_a_sealed_commit_is_told_or_changes_nothing(step: int) -> None:
+def test_every_flipped_bit_of_a_sealed_commit_is_reported_or_changes_nothing(step: int) -> None:
     data = with_commit_checksum(3, ACTIONS)
     count = 0
     for bit in range(0, len(data) * 8, step):
@@ -66,7 +66,7 @@ def test_every_flipped_bit_of_a_sealed_commit_is_told_or_changes_nothing(step: i
 
 
 @pytest.mark.parametrize("end", ["a line more", "a line twice", "a line less", "no line break", "lines in another order"])
-def test_lines_that_come_go_or_move_are_told(end: str) -> None:
+def test_lines_that_come_go_or_move_are_reported(end: str) -> None:
     first, *others = with_commit_checksum(3, ACTIONS).splitlines(keepends=True)
     damaged = {
         "a line more": [first, *others, b'{"txn":{"appId":"a","version":1}}\n'],
@@ -91,7 +91,7 @@ def _sealed_log(versions: int) -> Log:
 
 @pytest.mark.parametrize("into", range(5))
 @pytest.mark.parametrize("of", range(5))
-def test_a_commit_copied_over_another_is_told_by_both_versions(of: int, into: int) -> None:
+def test_a_commit_copied_over_another_is_reported_by_both_versions(of: int, into: int) -> None:
     log = _sealed_log(5)
     log.store.put(commit_name(into), log.store.get(commit_name(of)))
     if of == into:
@@ -102,7 +102,7 @@ def test_a_commit_copied_over_another_is_told_by_both_versions(of: int, into: in
     assert caught.value.facts["version"] == into
 
 
-def test_commits_that_are_read_by_column_are_held_against_their_seals_too() -> None:
+def test_commits_that_are_read_by_column_are_compared_with_their_seals_too() -> None:
     log = memory_log()
     log.store.put(
         commit_name(0), with_commit_checksum(0, [CommitInfo({}), PROTOCOL, METADATA, *(add(f"f{i}") for i in range(2_000))])

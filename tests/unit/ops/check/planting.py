@@ -284,11 +284,11 @@ def sidecar(change: Callable[[list[dict[str, Any]]], Any], **columns: pa.DataTyp
         size, adds = actual.stat().st_size, sum(row["add"] is not None for row in kinds)
         tags = {"numOfAddFiles": str(adds), "sidecarNumActions": str(len(kinds)), "sidecarSizeInBytes": str(size)}
 
-        def told(rows: list[dict[str, Any]]) -> None:
+        def reported(rows: list[dict[str, Any]]) -> None:
             set_members(rows, "sidecar", sizeInBytes=size)
             set_members(rows, "checkpointMetadata", tags=list(tags.items()))
 
-        checkpoint(told)(table)
+        checkpoint(reported)(table)
 
     return plant
 

@@ -94,7 +94,7 @@ def findings(root: Path) -> list[tuple[str, int | None]]:
     return [(item.code, item.version) for item in check_table(LocalLogStore(root))]
 
 
-def test_swapped_commits_of_another_writer_are_told_by_what_they_say_that_they_had_read(foreign: Callable[..., Path]) -> None:
+def test_swapped_commits_of_another_writer_are_reported_by_what_they_say_that_they_had_read(foreign: Callable[..., Path]) -> None:
     root = foreign()
     swap(commit(root, 2), commit(root, 3))
     assert ("commit", 2) in findings(root)
@@ -102,27 +102,27 @@ def test_swapped_commits_of_another_writer_are_told_by_what_they_say_that_they_h
         Table(root).to_arrow()
 
 
-def test_a_copied_commit_is_told_once(foreign: Callable[..., Path]) -> None:
+def test_a_copied_commit_is_reported_once(foreign: Callable[..., Path]) -> None:
     root = foreign()
     change_info(commit(root, 2), readVersion=None)
     commit(root, 3).write_bytes(commit(root, 2).read_bytes())
     assert [item for item in findings(root) if item[0] == "commit"] == [("commit", 3)]
 
 
-def test_a_copied_commit_without_a_transaction_id_is_told_by_its_bytes(foreign: Callable[..., Path]) -> None:
+def test_a_copied_commit_without_a_transaction_id_is_reported_by_its_bytes(foreign: Callable[..., Path]) -> None:
     root = foreign()
     change_info(commit(root, 2), readVersion=None, txnId=None)
     commit(root, 4).write_bytes(commit(root, 2).read_bytes())
     assert ("commit", 4) in findings(root)
 
 
-def test_a_checksum_of_another_transaction_is_told(foreign: Callable[..., Path]) -> None:
+def test_a_checksum_of_another_transaction_is_reported(foreign: Callable[..., Path]) -> None:
     root = foreign(checksums=True)
     change_info(commit(root, 4), txnId="another")
     assert ("checksum", 4) in findings(root)
 
 
-def test_a_checksum_that_lists_other_files_is_told(foreign: Callable[..., Path]) -> None:
+def test_a_checksum_that_lists_other_files_is_reported(foreign: Callable[..., Path]) -> None:
     root = foreign(checksums=True)
     said = json.loads(checksum(root, 3).read_text())
     adds = [json.loads(line)["add"] for v in (1, 2, 3) for line in commit(root, v).read_text().splitlines() if '"add"' in line]
@@ -135,7 +135,7 @@ def test_a_checksum_that_lists_other_files_is_told(foreign: Callable[..., Path])
     assert findings(root) == [("checksum", 3)]
 
 
-def test_a_commit_that_lost_its_time_is_told_and_its_changes_are_not_shown(foreign: Callable[..., Path]) -> None:
+def test_a_commit_that_lost_its_time_is_reported_and_its_changes_are_not_shown(foreign: Callable[..., Path]) -> None:
     root = foreign(TIMED)
     text = commit(root, 3).read_text()
     commit(root, 3).write_text(text.partition("\n")[2])
@@ -145,7 +145,7 @@ def test_a_commit_that_lost_its_time_is_told_and_its_changes_are_not_shown(forei
     assert raised.value.code == "DELTA_MISSING_COMMIT_TIMESTAMP"
 
 
-def test_a_commit_whose_time_does_not_come_first_is_told_and_its_changes_are_not_shown(foreign: Callable[..., Path]) -> None:
+def test_a_commit_whose_time_does_not_come_first_is_reported_and_its_changes_are_not_shown(foreign: Callable[..., Path]) -> None:
     root = foreign(TIMED)
     first, _, rest = commit(root, 3).read_text().partition("\n")
     commit(root, 3).write_text(f"{rest}{first}\n")

@@ -308,7 +308,7 @@ def test_a_schema_that_is_spaced_otherwise_is_the_same_schema(root: Path) -> Non
     assert check_table(LocalLogStore(root)) == []
 
 
-def test_a_checkpoint_of_another_table_is_told_by_what_differs(whole: Path, tmp_path: Path) -> None:
+def test_a_checkpoint_of_another_table_is_reported_by_what_differs(whole: Path, tmp_path: Path) -> None:
     """As the table `parquet_row_group_skipping` of the Rust kernel has it: its checkpoint was edited, its commits were not."""
     root = Path(shutil.copytree(whole, tmp_path / "table"))
     text = commits(root)[0].read_text()
@@ -397,7 +397,7 @@ def test_a_file_of_many_vectors_is_read_once(tmp_path: Path) -> None:
     [('\\"minValues\\":{\\"id\\":10', '\\"minValues\\":{\\"id\\":18'), ('\\"numRecords\\":10', '\\"numRecords\\":18')],
     ids=["a bound", "the number of rows"],
 )
-def test_what_a_read_refuses_for_its_footer_is_told(tmp_path: Path, member: str, changed: str, deep: bool) -> None:
+def test_what_a_read_refuses_for_its_footer_is_reported(tmp_path: Path, member: str, changed: str, deep: bool) -> None:
     """As other writers leave a table: nothing but the data file itself contradicts the statistics in the log."""
     table = Table.create(tmp_path / "t", pa.schema([("id", pa.int64())]))
     for start in (0, 10):

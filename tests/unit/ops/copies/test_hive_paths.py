@@ -22,7 +22,7 @@ from tahoe.protocol.partition import hive_folder
         ("a=b=c/f", [("a", "b=c")]),
     ],
 )
-def test_folders_tell_columns_and_values(name, expected):
+def test_folders_give_columns_and_values(name, expected):
     assert folder_values(name) == expected
 
 

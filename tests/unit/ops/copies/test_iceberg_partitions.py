@@ -270,7 +270,7 @@ def test_files_of_another_transform_are_refused(catalog):
     ],
 )
 @pytest.mark.parametrize("statistics", [True, False])
-def test_values_that_are_not_those_of_the_rows_or_that_no_text_tells_are_refused(
+def test_values_that_are_not_those_of_the_rows_or_that_no_text_shows_are_refused(
     catalog, source, transform, rows, value, statistics
 ):
     theirs = partitioned(catalog, (source, transform, source if transform == IdentityTransform() else "p"))

@@ -83,7 +83,7 @@ def test_columns_that_were_renamed_added_and_dropped_are_found_by_id(catalog):
     assert table.to_arrow().num_rows == 5
 
 
-def test_what_the_log_tells(catalog):
+def test_what_the_log_shows(catalog):
     theirs = made(catalog, properties={"team": "me", "delta.appendOnly": "true"})
     theirs.append(ROWS)
     table = of(theirs)

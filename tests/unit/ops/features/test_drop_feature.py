@@ -144,7 +144,7 @@ def test_a_feature_goes_and_the_rows_stay(tmp_path: Path, feature: str) -> None:
 
 
 @pytest.mark.parametrize("feature", CASES)
-def test_a_dry_run_changes_nothing_and_tells_what_comes(tmp_path: Path, feature: str) -> None:
+def test_a_dry_run_changes_nothing_and_shows_what_comes(tmp_path: Path, feature: str) -> None:
     table = prepared(tmp_path, feature)
     listed = [entry.name for entry in table.store.walk()]
     planned = table.drop_feature(feature, dry_run=True)
@@ -156,7 +156,7 @@ def test_a_dry_run_changes_nothing_and_tells_what_comes(tmp_path: Path, feature:
     assert f"without the name {feature}" not in str(planned) and feature in str(planned) and feature in str(dropped)
 
 
-def test_readers_are_told_who_come_with_it(tmp_path: Path) -> None:
+def test_readers_are_listed_with_it(tmp_path: Path) -> None:
     planned = prepared(tmp_path, "columnMapping").drop_feature("columnMapping", dry_run=True)
     assert any("Polars" in name for name in planned.gained) and "Able to read it then" in str(planned)
 
@@ -308,7 +308,7 @@ def test_names_that_files_cannot_have_keep_column_mapping(tmp_path: Path) -> Non
     assert table.version() == 0
 
 
-def test_files_from_before_a_column_was_widened_are_written_anew_and_no_others(tmp_path: Path) -> None:
+def test_files_from_before_a_column_was_widened_are_written_again_and_no_others(tmp_path: Path) -> None:
     schema = pa.schema([("id", pa.int64()), ("small", pa.int16()), ("deep", pa.struct([("n", pa.list_(pa.float32()))]))])
     table = Table.create(tmp_path, schema, properties={"delta.enableTypeWidening": "true"}, clock=Later())
     table.append(pa.table({"id": [1, 2], "small": [1, 2], "deep": [{"n": [1.5]}, None]}, schema))
@@ -356,7 +356,7 @@ def test_a_table_read_from_a_v2_checkpoint_is_not_left_so(tmp_path: Path) -> Non
     assert not depends_on_v2_checkpoint(Snapshot.at(table.store))
 
 
-def test_row_ids_begin_anew_after_the_feature_comes_back(tmp_path: Path) -> None:
+def test_row_ids_start_again_after_the_feature_comes_back(tmp_path: Path) -> None:
     table = prepared(tmp_path, "rowTracking")
     table.drop_feature("rowTracking")
     actual = reread(table)

@@ -73,7 +73,7 @@ def test_row_ids_come_in_commits_of_some_files_each(tmp_path, files, at_once, ba
     assert table.check(deep=True) == []
 
 
-def test_who_is_cut_off_in_between_goes_on(tmp_path) -> None:
+def test_who_is_cut_off_in_between_continues(tmp_path) -> None:
     table = Table(tmp_path / "t")
     for number in range(5):
         table.append(pa.table({"id": [number]}))

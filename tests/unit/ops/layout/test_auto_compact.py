@@ -115,7 +115,7 @@ def test_files_that_come_back_stay_as_they_are(store: LogStore) -> None:
     assert len(asked) == 1
 
 
-def test_what_it_meets_fails_nobody_and_is_told(store: LogStore, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_it_meets_fails_nobody_and_is_reported(store: LogStore, caplog: pytest.LogCaptureFixture) -> None:
     table_of(store)
     writes = 0
 

@@ -119,7 +119,7 @@ def test_a_new_file_of_which_no_row_lives_is_not_committed() -> None:
 
 
 @pytest.mark.parametrize("request_", [OptimizeRequest(), CLUSTERED])
-def test_rows_without_known_places_have_their_bin_done_anew(request_: OptimizeRequest) -> None:
+def test_rows_without_known_places_have_their_bin_done_again(request_: OptimizeRequest) -> None:
     """As where Spark has shuffled them."""
     table = table_of(4)
     _, written = optimized_beside(table, ["id = 4"], request_, in_order=False)
@@ -127,14 +127,14 @@ def test_rows_without_known_places_have_their_bin_done_anew(request_: OptimizeRe
     assert contents(table)["id"].to_pylist() == [i for i in range(80) if i != 4]
 
 
-def test_where_most_of_a_bin_is_dead_it_is_done_anew() -> None:
+def test_where_most_of_a_bin_is_dead_it_is_done_again() -> None:
     table = table_of(4)
     _, written = optimized_beside(table, ["p = 'a' and id >= 18"], OptimizeRequest())
     assert written == [2, 1]
     assert table.files().num_rows == 2
 
 
-def test_rows_that_come_back_have_the_bin_done_anew() -> None:
+def test_rows_that_come_back_have_the_bin_done_again() -> None:
     table = table_of(3)
     table.delete("id in (3, 5)")
 

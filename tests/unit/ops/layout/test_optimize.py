@@ -132,7 +132,7 @@ def test_the_target_comes_from_the_call_or_the_table(store: LogStore) -> None:
     assert table.optimize(dry_run=True).plan.rules.target == 256 * 1024**2
 
 
-def test_batches_are_committed_one_by_one_and_progress_is_told(store: LogStore) -> None:
+def test_batches_are_committed_one_by_one_and_progress_is_reported(store: LogStore) -> None:
     table = table_of(store, files=6, partitioned=False)
     size, before, progress = table.files()["size"][0].as_py(), contents(table), Reported()
     request = OptimizeRequest(target_file_size=2 * size + 100, batch_size=4 * size + 200)
@@ -211,7 +211,7 @@ def test_appends_of_others_do_not_disturb_it(store: LogStore) -> None:
 
 
 @pytest.mark.parametrize("properties", [VECTORS, {}, TRACKED])
-def test_a_delete_that_wins_has_its_bin_done_anew_and_the_other_kept(store: LogStore, properties: dict[str, str]) -> None:
+def test_a_delete_that_wins_has_its_bin_done_again_and_the_other_kept(store: LogStore, properties: dict[str, str]) -> None:
     table, other = table_of(store, properties=properties), Table(store.url, store=store)
     done = optimized_beside(table, lambda time: other.delete("id = 4") if time == 0 else None)
     # Without vectors the rows that stay are in a file that is new, and of no bin.
@@ -232,7 +232,7 @@ def test_a_compaction_that_wins_is_enough(store: LogStore) -> None:
     assert len(data_files(table)) == 12
 
 
-def test_new_metadata_has_all_bins_done_anew(store: LogStore) -> None:
+def test_new_metadata_has_all_bins_done_again(store: LogStore) -> None:
     table, other = table_of(store), Table(store.url, store=store)
     done = optimized_beside(
         table, lambda time: other.set_properties({"delta.parquet.compression.codec": "zstd"}) if not time else None
@@ -257,7 +257,7 @@ def test_where_nothing_can_be_kept_and_others_go_on_nothing_is_done(store: LogSt
     assert len(data_files(table)) == 10 + 2 * 4  # of the DELETEs
 
 
-def test_a_commit_that_always_conflicts_is_told_and_leaves_no_files(store: LogStore) -> None:
+def test_a_commit_that_always_conflicts_is_reported_and_leaves_no_files(store: LogStore) -> None:
     table = table_of(store)
 
     def commit(*_: object) -> None:

@@ -44,7 +44,7 @@ def column(layout: TableLayout, name: str) -> ColumnLayout:
     return next(item for item in layout.columns if item.name == name)
 
 
-def test_it_tells_how_well_each_column_is_clustered() -> None:
+def test_it_shows_how_well_each_column_is_clustered() -> None:
     table = table_of()
     layout = table.layout()
     assert [item.name for item in layout.columns] == ["time", "user", f"`{EVIL}`", "none"]
@@ -138,7 +138,7 @@ def test_files_without_bounds_are_read_by_every_predicate() -> None:
     assert time.point_files >= 2
 
 
-def test_a_column_that_has_no_statistics_is_told() -> None:
+def test_a_column_that_has_no_statistics_is_reported() -> None:
     with pytest.raises(InvalidRequest, match="list"):
         table_of(files=1).layout(axes=["list"])
     with pytest.raises(InvalidRequest, match="no statistics of any column"):

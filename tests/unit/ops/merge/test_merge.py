@@ -92,7 +92,7 @@ def test_of_several_clauses_the_first_whose_condition_is_true_counts(table: Tabl
     assert table.check() == []
 
 
-def test_the_feed_tells_every_kind_of_change(table: Table) -> None:
+def test_the_feed_shows_every_kind_of_change(table: Table) -> None:
     table.set_properties(FEED)
     version = (
         table.merge(NEWS, ON)
@@ -355,7 +355,7 @@ def test_nested_fields_evolve_too(tmp_path: Path) -> None:
     ]
 
 
-def test_a_source_that_does_not_fit_is_told(tmp_path: Path) -> None:
+def test_a_source_that_does_not_fit_is_reported(tmp_path: Path) -> None:
     table = make(tmp_path)
     wrong = NEWS.set_column(2, "amount", pa.array([["x"]] * 4))
     with pytest.raises(SchemaMismatch):

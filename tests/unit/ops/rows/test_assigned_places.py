@@ -70,7 +70,7 @@ def test_what_is_no_place_is_refused(key: str, code: str) -> None:
     assert caught.value.code == code
 
 
-def test_letters_case_matters_where_the_session_says_so() -> None:
+def test_letters_case_matters_where_the_session_sets_it() -> None:
     columns = Columns.of(SCHEMA, "t", case_sensitive=True)
     assert place_of("t.s.n", [columns]).path == ("s", "n")
     for key in ("ID", "T.id", "s.N"):

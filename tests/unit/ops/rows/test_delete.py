@@ -103,7 +103,7 @@ def test_whole_partitions_go_without_reading(table: Table) -> None:
     assert last(table, AddFile) == []
 
 
-def test_a_row_count_that_statistics_do_not_tell_comes_from_the_footer(tmp_path: Path) -> None:
+def test_a_row_count_that_statistics_lack_comes_from_the_footer(tmp_path: Path) -> None:
     make(tmp_path)
     commit = tmp_path / "t/_delta_log/00000000000000000001.json"
     lines = [json.loads(line) for line in commit.read_text().splitlines()]
@@ -183,7 +183,7 @@ def test_turning_vectors_off_rewrites_files_that_have_them(tmp_path: Path) -> No
     assert ids(table) == [i for i in range(20) if i not in (1, 2, 11)]
 
 
-def test_the_feed_tells_deleted_rows_on_every_path(table: Table) -> None:
+def test_the_feed_shows_deleted_rows_on_every_path(table: Table) -> None:
     table.set_properties(FEED)
     first = table.version()
     table.delete("id in (4, 14)")

@@ -82,7 +82,7 @@ def test_files_that_no_longer_fit_are_not_committed() -> None:
     assert ids(table) == [0]
 
 
-def test_another_run_of_the_query_is_told() -> None:
+def test_another_run_of_the_query_is_reported() -> None:
     table = a_table(0)
     with pytest.raises(ConcurrentTransactionException):
         put(table, 0, rows(1), meanwhile=lambda: put(table, 0, rows(1)))

@@ -11,7 +11,7 @@ from tahoe.base.clock import SeededClock
 from tahoe.ops.tables.detail import detail
 
 
-def test_detail_tells_of_the_live_files_and_of_the_table(memory_url: str) -> None:
+def test_detail_describes_the_live_files_and_the_table(memory_url: str) -> None:
     rows = pa.table({"id": [1, 2], "p": ["a", "b"]})
     table = Table.create(
         memory_url, rows.schema, partition_by=["p"], properties={"owner": "me"}, name="n", description="d", clock=SeededClock()

@@ -71,7 +71,7 @@ def test_rows_come_back_with_their_ids(store: LogStore, properties: dict[str, st
     assert table.check() == []
 
 
-def test_the_history_tells_of_it_in_the_references_words(store: LogStore) -> None:
+def test_the_history_records_it_in_the_references_words(store: LogStore) -> None:
     table = table_of(store)
     table.overwrite(rows(50))
     metrics = table.restore(1).metrics
@@ -124,7 +124,7 @@ def test_times_of_versions_stay_as_they_are(store: LogStore) -> None:
     assert table.snapshot().config.in_commit_timestamps
 
 
-def test_a_feed_tells_it_without_files_of_its_own(store: LogStore) -> None:
+def test_a_feed_shows_it_without_files_of_its_own(store: LogStore) -> None:
     table = table_of(store, {**VECTORS, "delta.enableChangeDataFeed": "true"})
     table.delete("id < 5")
     version = table.restore(1).version
@@ -135,7 +135,7 @@ def test_a_feed_tells_it_without_files_of_its_own(store: LogStore) -> None:
 
 
 @pytest.mark.damages_tables
-def test_files_that_are_gone_are_told(store: LogStore) -> None:
+def test_files_that_are_gone_are_reported(store: LogStore) -> None:
     table = table_of(store, VECTORS)
     gone = table.files()["path"].to_pylist()
     table.overwrite(rows(50))
@@ -152,7 +152,7 @@ def test_files_that_are_gone_are_told(store: LogStore) -> None:
     assert table.version() == 4 and len(table.files()) == 4
 
 
-def test_vectors_that_are_gone_are_told(store: LogStore) -> None:
+def test_vectors_that_are_gone_are_reported(store: LogStore) -> None:
     table = table_of(store, VECTORS)
     table.overwrite(rows(0, 40_000))
     table.delete("id % 3 = 0 or id % 7 = 1")

@@ -93,7 +93,7 @@ def test_a_second_upgrade_commits_nothing(tmp_path: Path) -> None:
     assert not again.properties and not again.rewritten and not again.noted
 
 
-def test_a_dry_run_tells_what_would_be_done_and_does_nothing(tmp_path: Path) -> None:
+def test_a_dry_run_shows_what_would_be_done_and_does_nothing(tmp_path: Path) -> None:
     table = made(tmp_path / "t")
     before = paths(table)
     reported = table.uniform.upgrade(dry_run=True)
@@ -108,7 +108,7 @@ def test_a_dry_run_tells_what_would_be_done_and_does_nothing(tmp_path: Path) -> 
     assert (done.properties, done.rewritten) == (reported.properties, reported.rewritten)
 
 
-def test_only_files_that_need_it_are_written_anew(tmp_path: Path) -> None:
+def test_only_files_that_need_it_are_written_again(tmp_path: Path) -> None:
     table = Table.create(tmp_path / "t", SCHEMA, properties={"delta.columnMapping.mode": "name"})
     table.append(rows(0, 10))  # with the ids of columns, without those of elements
     table.set_properties({"delta.enableIcebergCompatV2": "true"})
@@ -189,7 +189,7 @@ def test_files_with_dead_rows_lose_them_unless_iceberg_can_have_vectors(tmp_path
             assert_iceberg_readers_agree(table)
 
 
-def test_a_file_of_spark_with_int96_timestamps_is_written_anew(tmp_path: Path) -> None:
+def test_a_file_of_spark_with_int96_timestamps_is_written_again(tmp_path: Path) -> None:
     schema = pa.schema([pa.field("at", pa.timestamp("us", tz="UTC"))])
     table = Table.create(tmp_path / "t", schema, properties={"delta.enableIcebergCompatV2": "true"})
     table.append(pa.table({"at": pa.array([1, 2], pa.timestamp("us", tz="UTC"))}))

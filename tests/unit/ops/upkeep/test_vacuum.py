@@ -91,7 +91,7 @@ def test_files_stay_for_the_retention_and_go_after_it(store: AgedStore) -> None:
     assert table.vacuum().deleted == 0
 
 
-def test_a_stream_that_lags_is_told_by_its_checkpoint_before_its_files_go(store: AgedStore) -> None:
+def test_a_stream_that_lags_is_reported_by_its_checkpoint_before_its_files_go(store: AgedStore) -> None:
     table = table_of(store)
     record_stream(store, "file:/late/sources/0", 2)
     record_stream(store, "file:/newest/sources/0", 4)
@@ -110,7 +110,7 @@ def test_a_stream_that_lags_is_told_by_its_checkpoint_before_its_files_go(store:
     assert table.check(strict=True) == []
 
 
-def test_the_history_tells_of_it_in_the_references_words(store: AgedStore) -> None:
+def test_the_history_records_it_in_the_references_words(store: AgedStore) -> None:
     table = table_of(store)
     store.later(24)
     version = vacuumed(table, 1.5).version
@@ -235,7 +235,7 @@ def test_hidden_names_stay_and_so_does_what_is_not_understood(store: AgedStore) 
     assert {name for name in KEPT if store.head(name) is None} == set()
 
 
-def test_twins_of_encoded_names_are_told_apart(store: AgedStore) -> None:
+def test_twins_of_encoded_names_are_distinguished(store: AgedStore) -> None:
     """``a b`` is in the log as ``a%20b``, and ``a%20b`` as ``a%2520b``: they are different files."""
     table = Table.create(store.url, SCHEMA, partition_by=["p"], store=store, clock=AgedClock(store))
     strange = ["a b", "a%20b", "ä", "a+b", "a=b", "100%"]
@@ -370,7 +370,7 @@ def test_a_writer_that_commits_before_it_begins_to_delete_keeps_its_file(store: 
 
 
 @pytest.mark.parametrize("later", [0.5, 2.0])
-def test_a_writer_that_commits_when_it_deletes_is_told(store: AgedStore, later: float) -> None:
+def test_a_writer_that_commits_when_it_deletes_is_reported(store: AgedStore, later: float) -> None:
     table = table_of(store)
     commit = staged(session(store, AgedClock(store)))
     store.later(later)
@@ -387,7 +387,7 @@ def test_a_writer_that_commits_when_it_deletes_is_told(store: AgedStore, later: 
     assert table.to_arrow().num_rows == 10
 
 
-def test_an_optimize_that_keeps_its_files_through_a_lost_race_is_told(store: AgedStore) -> None:
+def test_an_optimize_that_keeps_its_files_through_a_lost_race_is_reported(store: AgedStore) -> None:
     """Its second try begins after VACUUM START, with files from before."""
     table = table_of(store)
     for number in range(3):
@@ -410,7 +410,7 @@ def test_an_optimize_that_keeps_its_files_through_a_lost_race_is_told(store: Age
 
 
 @pytest.mark.parametrize("logs", [True, False])
-def test_a_writer_that_commits_too_late_is_told(store: AgedStore, logs: bool) -> None:
+def test_a_writer_that_commits_too_late_is_reported(store: AgedStore, logs: bool) -> None:
     table = table_of(store)
     commit = staged(session(store, AgedClock(store)))
     store.later(200)
@@ -420,7 +420,7 @@ def test_a_writer_that_commits_too_late_is_told(store: AgedStore, logs: bool) ->
     assert table.to_arrow().num_rows == 10
 
 
-def test_a_writer_within_the_retention_goes_on(store: AgedStore) -> None:
+def test_a_writer_within_the_retention_continues(store: AgedStore) -> None:
     table = table_of(store)
     commit = staged(session(store, AgedClock(store)))
     store.later(100)
@@ -446,7 +446,7 @@ def test_whoever_dies_in_it_leaves_a_whole_table(store: AgedStore) -> None:
     assert table.check() == []
 
 
-def test_files_that_storage_keeps_are_told_and_the_others_go(store: AgedStore) -> None:
+def test_files_that_storage_keeps_are_reported_and_the_others_go(store: AgedStore) -> None:
     table = table_of(store)
     store.later(200)
     remaining = sorted(files(store) - set(table.files()["path"].to_pylist()))[0]
@@ -464,7 +464,7 @@ def test_files_that_storage_keeps_are_told_and_the_others_go(store: AgedStore) -
     assert table.vacuum().deleted == 1
 
 
-def test_it_tells_how_far_it_is(store: AgedStore) -> None:
+def test_it_shows_how_far_it_is(store: AgedStore) -> None:
     table, progress = table_of(store), Reported()
     store.later(200)
     vacuum(table.begin, table.commit, VacuumRequest(), progress=progress)

@@ -24,7 +24,7 @@ SCHEMA = pa.schema(
 
 
 @pytest.fixture(autouse=True)
-def nothing_told() -> Iterator[None]:
+def nothing_reported() -> Iterator[None]:
     reset_warnings()
     yield
     reset_warnings()
@@ -65,12 +65,12 @@ def test_appends_and_optimize_give_the_columns_filters(mode: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "told"),
+    ("columns", "reported"),
     [("gone", "'gone'"), ("key, tags", "'tags'"), ("p", "'p'"), ("b", "'b'"), ("s", "'s'"), ("a b c,,", "list")],
 )
-def test_what_can_have_none_is_told_once_and_fails_no_write(columns: str, told: str) -> None:
+def test_what_can_have_none_is_reported_once_and_fails_no_write(columns: str, reported: str) -> None:
     table = table_of(columns)
-    with pytest.warns(TahoeWarning, match=f"tahoe.bloomFilterColumns of table .*{told}"):
+    with pytest.warns(TahoeWarning, match=f"tahoe.bloomFilterColumns of table .*{reported}"):
         append(table)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -78,7 +78,7 @@ def test_what_can_have_none_is_told_once_and_fails_no_write(columns: str, told: 
     assert table.to_arrow().num_rows == 2000
 
 
-def test_an_arrow_that_writes_none_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_arrow_that_writes_none_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bloom_filters, "_arrow_writes_them", lambda: False)
     table = table_of("key")
     with pytest.warns(TahoeWarning, match="needs a newer pyarrow"):

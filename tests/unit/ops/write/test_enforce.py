@@ -89,7 +89,7 @@ def test_metadata_of_a_table_with_a_check_may_change_but_not_the_check_itself(ch
     assert checked.drop_constraint("fair", if_exists=True) == 3
 
 
-def test_a_new_constraint_is_held_against_the_rows_that_are_there(tmp_path):
+def test_a_new_constraint_is_compared_with_the_rows_that_are_there(tmp_path):
     table = Table(tmp_path / "t")
     table.append(rows(id=[1, 2, 3, None]))
     error = untouched(table, 0, table.add_constraint, "small", "id < 3")

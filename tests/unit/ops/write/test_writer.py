@@ -125,7 +125,7 @@ def test_a_file_has_the_physical_types_of_the_specification(store):
     assert "m.key_value.value.x" in kinds
 
 
-def test_the_action_tells_path_size_and_statistics(store):
+def test_the_action_shows_path_size_and_statistics(store):
     config = config_of(struct(a=P("long"), s=P("string")))
     clock = SeededClock()
     [add] = write_arrow(config, store, pa.table({"a": [3, None, 1], "s": ["x", "y", None]}), clock)
@@ -556,7 +556,7 @@ class TestThreads:
         assert names(store) == []
 
     @pytest.mark.parametrize("number", [0, 2, 3])
-    def test_storage_that_fails_on_a_thread_is_told_and_nothing_stays(self, store, monkeypatch, number):
+    def test_storage_that_fails_on_a_thread_is_reported_and_nothing_stays(self, store, monkeypatch, number):
         def put(name, data):
             if f"part-{number:05d}" in name:
                 raise StorageFailure("no space is left")

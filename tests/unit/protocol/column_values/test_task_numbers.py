@@ -23,7 +23,7 @@ def test_no_two_tasks_give_one_number(tasks, rows):
         assert (item[0] - other[0]) % min(item.step, other.step) != 0
 
 
-def test_the_rows_of_a_task_go_on():
+def test_the_rows_of_a_task_continue():
     assert [*numbers_of_task(3, 0, 4), *numbers_of_task(3, 4, 2)] == [*numbers_of_task(3, 0, 6)]
     assert list(numbers_of_task(7, 5, 0)) == []
 

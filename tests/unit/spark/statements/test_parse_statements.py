@@ -143,7 +143,7 @@ def test_what_spark_parses_is_left_to_it(text):
         ("REORG TABLE delta.`/p` WHERE a = 1 APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))", "expected PURGE"),
     ],
 )
-def test_what_cannot_be_understood_is_told_with_its_place(text, message):
+def test_what_cannot_be_understood_is_reported_with_its_place(text, message):
     with pytest.raises(SqlSyntaxError, match=message):
         parse(text)
 

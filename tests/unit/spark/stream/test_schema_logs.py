@@ -96,7 +96,7 @@ def test_changes_in_a_row_are_taken_as_one_unless_a_setting_says_no(table: Table
 
 
 @pytest.mark.parametrize("kind", ["allowSourceColumnRename", "allowSourceColumnRenameAndDrop"])
-def test_a_setting_lets_a_stream_go_on(monkeypatch: pytest.MonkeyPatch, table: Table, tmp_path: Path, kind: str) -> None:
+def test_a_setting_lets_a_stream_continue(monkeypatch: pytest.MonkeyPatch, table: Table, tmp_path: Path, kind: str) -> None:
     place = f"file:{tmp_path}/at/sources/0"
     log = SchemaLog(Table(log_folder(str(tmp_path / "at"), table.snapshot().metadata.id, None)).store, table.url)
     log.add(TrackedMetadata.of(table.snapshot().config, 0, place))

@@ -80,7 +80,7 @@ def test_what_a_stream_cannot_track_its_schema_by_is_refused(options: dict[str, 
     assert caught.value.code == "DELTA_ILLEGAL_OPTION" and f"'{named}'" in str(caught.value)
 
 
-def test_what_allows_changes_where_nothing_is_tracked_is_told_of() -> None:
+def test_what_allows_changes_where_nothing_is_tracked_is_reported() -> None:
     reset_warnings()
     with pytest.warns(TahoeWarning, match="It requires schemaTrackingLocation"):
         assert meant(allowSourceColumnDrop="always").schema_tracking_location is None

@@ -121,7 +121,7 @@ LIES = {
 
 
 @pytest.mark.parametrize("lie", LIES)
-def test_a_lie_of_the_statistics_is_told(root: Path, lie: str) -> None:
+def test_false_statistics_are_reported(root: Path, lie: str) -> None:
     name = change_add(root, 2, LIES[lie])
     actual = deep(root)
     assert [item.code for item in actual] == ["statistics"]
@@ -148,7 +148,7 @@ def test_bounds_that_hold_are_no_lie(root: Path, truth: Callable[[dict[str, Any]
     assert deep(root) == []
 
 
-def test_nan_that_a_bound_leaves_out_is_told(tmp_path: Path) -> None:
+def test_nan_that_a_bound_leaves_out_is_reported(tmp_path: Path) -> None:
     Table(tmp_path).append(pa.table({"x": [1.0, float("nan")]}))
     assert deep(tmp_path) == []
     change_add(tmp_path, 0, statistics(lambda stats: stats.setdefault("maxValues", {}).update(x=1.0)))
@@ -157,7 +157,7 @@ def test_nan_that_a_bound_leaves_out_is_told(tmp_path: Path) -> None:
     assert "NaN" in deep(tmp_path)[0].message
 
 
-def test_swapped_files_are_told(tmp_path: Path) -> None:
+def test_swapped_files_are_reported(tmp_path: Path) -> None:
     """Of equal size, so that only their rows differ, and the footers' statistics of them."""
     for value in (1, 2):
         Table(tmp_path).append(pa.table({"id": pa.array([value] * 10)}))
@@ -178,13 +178,13 @@ def replaced(root: Path, data: pa.Table, **options: Any) -> Path:
     return root / name
 
 
-def test_a_column_that_only_the_statistics_have_is_told(root: Path) -> None:
+def test_a_column_that_only_the_statistics_have_is_reported(root: Path) -> None:
     path = replaced(root, rows(100).drop_columns(["price"]))
     messages = [actual.message for actual in deep(root)]
     assert f"the statistics of {path.name} give values of column price, which the file does not have." in messages
 
 
-def test_a_column_that_nobody_tells_of_may_be_missing(root: Path) -> None:
+def test_a_column_that_nobody_mentions_may_be_missing(root: Path) -> None:
     replaced(root, rows(100).drop_columns(["price"]))
 
     def forget(stats: dict[str, Any]) -> None:
@@ -195,7 +195,7 @@ def test_a_column_that_nobody_tells_of_may_be_missing(root: Path) -> None:
     assert deep(root) == []
 
 
-def test_a_flipped_bit_in_a_page_is_told_where_pages_have_checksums(root: Path) -> None:
+def test_a_flipped_bit_in_a_page_is_reported_where_pages_have_checksums(root: Path) -> None:
     """Values that are not compressed: without the checksum the file reads, with another value inside the bounds."""
     options = {"compression": "none", "use_dictionary": False}
     values = rows(100).column("id").combine_chunks().buffers()[1].to_pybytes()
@@ -211,7 +211,7 @@ def test_a_flipped_bit_in_a_page_is_told_where_pages_have_checksums(root: Path) 
             assert actual[0].code == "data" and path.name in actual[0].message
 
 
-def test_rows_of_a_vector_beyond_the_file_are_told_though_the_statistics_agree(tmp_path: Path) -> None:
+def test_rows_of_a_vector_beyond_the_file_are_reported_though_the_statistics_agree(tmp_path: Path) -> None:
     table = Table.create(tmp_path, pa.schema([("id", pa.int64())]), properties={"delta.enableDeletionVectors": "true"})
     table.append(pa.table({"id": range(10)}))
     table.delete("id = 9")
@@ -250,7 +250,7 @@ def test_a_partition_column_in_the_file_must_be_the_partition_value(tmp_path: Pa
         assert [item.code for item in deep(tmp_path)] == (["partition"] if reported else [])
 
 
-def test_change_data_that_is_damaged_is_told(tmp_path: Path) -> None:
+def test_change_data_that_is_damaged_is_reported(tmp_path: Path) -> None:
     table = Table.create(tmp_path, pa.schema([("id", pa.int64())]), properties={"delta.enableChangeDataFeed": "true"})
     table.append(pa.table({"id": range(10)}))
     table.update({"id": "id + 100"}, "id = 3")

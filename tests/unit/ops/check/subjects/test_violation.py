@@ -10,13 +10,13 @@ from tahoe.ops.check.subjects.violation import Reported, Violation, violation_of
 pytestmark = pytest.mark.damages_tables
 
 
-def test_an_error_of_tahoes_own_is_told_in_its_words_with_its_code_and_file() -> None:
+def test_an_error_of_tahoes_own_is_reported_in_its_words_with_its_code_and_file() -> None:
     error = CorruptTable("The file is damaged.", code="TAHOE_CORRUPT_VECTOR", file="f")
     assert violation_of(error, "vector", "it", 3) == Violation("vector", "The file is damaged.", 3, "f", "TAHOE_CORRUPT_VECTOR")
     assert violation_of(error, "vector", "it", file="mine").file == "mine"
 
 
-def test_another_error_is_told_by_what_was_looked_at_and_not_at_any_length() -> None:
+def test_another_error_is_reported_by_what_was_looked_at_and_not_at_any_length() -> None:
     actual = violation_of(ValueError("x" * 5000), "data", "The file 'f'", file="f")
     assert actual.message.startswith("The file 'f' cannot be checked (ValueError: xxx") and len(actual.message) < 700
     assert actual.error is None and str(actual) == f"data: {actual.message}"

@@ -87,7 +87,7 @@ def test_the_attack_has_as_many_cases_as_were_promised() -> None:
 
 
 @pytest.mark.parametrize("name", KNOWN)
-def test_what_cannot_be_known_still_cannot(name: str) -> None:
+def test_damage_that_no_reader_can_notice_is_still_not_noticed(name: str) -> None:
     """An entry that nothing needs any more is struck off the list."""
     entry = KNOWN[name]
     judge = Judge(victim(entry.table))

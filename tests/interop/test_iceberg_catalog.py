@@ -326,7 +326,7 @@ def test_our_own_rest_server_refuses_registration_and_says_that_none_is_needed(
     UNIFORM_RUNTIME.catalogs.forget()
 
 
-def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     configure(monkeypatch, {"type": "bigquery", "gcp.bigquery.project-id": "p"})
     with pytest.raises(Unsupported, match=r"not (installed|supported)"):
         UNIFORM_RUNTIME.catalogs.named(f"{NAME}:a.b").load()

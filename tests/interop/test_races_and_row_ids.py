@@ -37,7 +37,7 @@ def table(request, tmp_path: Path) -> Table:
 
 @pytest.mark.parametrize("read", READERS)
 @pytest.mark.parametrize("step", [97, 3], ids=["vector in the log", "vector in a file"])
-def test_what_races_leave_is_read_equal(table: Table, read: Reader, step: int) -> None:
+def test_tables_after_races_are_read_equal(table: Table, read: Reader, step: int) -> None:
     racing = [table.begin(), table.begin(), table.begin()]
     staged = [
         stage_delete(racing[0], f"id % {step} = 0"),

@@ -112,7 +112,7 @@ def test_v2_checkpoints_whose_sidecars_are_named_again_are_read_equal(path: str,
 
 
 @pytest.mark.parametrize("read", READERS)
-def test_what_overwrites_leave_is_read_equal(path: str, read: Reader) -> None:
+def test_tables_after_overwrites_are_read_equal(path: str, read: Reader) -> None:
     rows = pa.table({"id": pa.array(range(30), pa.int64()), "month": pa.array([n % 3 for n in range(30)], pa.int32())})
     table = tahoe.Table.create(path, rows.schema, partition_by=["month"])
     table.append(rows)

@@ -216,7 +216,7 @@ def test_a_crash_between_taking_over_and_going_on_does_not_double_rows(scene: Sc
 
 
 @pytest.mark.parametrize("rogue", [overwrite, delete, change_schema], ids=lambda rogue: rogue.__name__)
-def test_what_is_no_append_is_not_taken_over(scene: Scene, rogue: Callable[[Scene], None]) -> None:
+def test_commits_other_than_appends_are_not_taken_over(scene: Scene, rogue: Callable[[Scene], None]) -> None:
     rogue(scene)
     with pytest.raises((Unsupported, InvalidRequest), match="discard"):
         scene.table.uniform.repair(adopt=True)

@@ -127,7 +127,7 @@ def test_every_operation_stands_here() -> None:
 
 
 @pytest.mark.parametrize("operation", HELD)
-def test_what_is_said_to_hold_it_is_there(operation: str) -> None:
+def test_the_documented_facts_about_locks_hold(operation: str) -> None:
     for kind in fields(Held):
         said = getattr(HELD[operation], kind.name)
         if said.startswith("- "):

@@ -148,7 +148,7 @@ def test_files_are_copied_by_executors(spark, source, tmp_path, monkeypatch):
     assert not tahoe.Table(clone + "2").exists()
 
 
-def test_what_cannot_be_cloned_is_reported(spark, source, tmp_path):
+def test_sources_that_cannot_be_cloned_are_reported(spark, source, tmp_path):
     for name, code in [
         (f"json.`{source}`", "DELTA_CLONE_UNSUPPORTED_SOURCE"),
         (f"parquet.`{source}` VERSION AS OF 1", "TABLE_OR_VIEW_NOT_FOUND"),

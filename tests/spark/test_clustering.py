@@ -152,7 +152,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("text", "code"), REFUSED)
-def test_what_the_reference_refuses_is_refused(spark, path, text, code):
+def test_statements_that_the_reference_refuses_are_refused(spark, path, text, code):
     table = f"delta.`{path}`"
     spark.sql(f"CREATE TABLE {table} (id INT, a ARRAY<INT>) USING delta CLUSTER BY (id)")
     with pytest.raises(TahoeError) as refused:

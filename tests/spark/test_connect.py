@@ -409,7 +409,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("text", REFUSED.values(), ids=REFUSED)
-def test_what_is_refused_changes_nothing(connect: Any, tmp_path: Path, text: str) -> None:
+def test_refused_commands_change_nothing(connect: Any, tmp_path: Path, text: str) -> None:
     path = made(str(tmp_path / "t"), ())
     with remote():
         word = "x" if ":id" in text else sf.upper(sf.lit("x"))

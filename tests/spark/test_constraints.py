@@ -140,7 +140,7 @@ def table_of_another_writer(path: Path, schema: StructType) -> Table:
     return table
 
 
-def test_what_must_not_be_null_is_the_same_with_and_without_spark(spark, tmp_path):
+def test_required_columns_are_the_same_with_and_without_spark(spark, tmp_path):
     needed = StructType((field("q", P("long"), nullable=False), field("r", P("long"))))
     deep = StructType((field("in", needed), field("z", P("long"))))
     schema = StructType(

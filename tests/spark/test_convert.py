@@ -118,7 +118,7 @@ def test_a_folder_that_is_converted_gets_its_entry_later(spark, path):
         spark.sql("DROP TABLE to_convert")
 
 
-def test_what_cannot_be_converted_is_reported(spark, path):
+def test_folders_that_cannot_be_converted_are_reported(spark, path):
     for name, kind, code in [
         (f"json.`{path}`", InvalidRequest, "DELTA_CONVERT_NON_PARQUET_TABLE"),
         (f"`{path}`", InvalidRequest, "DELTA_MISSING_PROVIDER_FOR_CONVERT"),

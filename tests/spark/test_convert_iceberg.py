@@ -126,7 +126,7 @@ def transformed(tmp_path: Path):
 
 
 @pytest.mark.parametrize("how", ["CONVERT", "SHALLOW", "DEEP"])
-def test_what_is_made_of_a_column_is_a_generated_column(spark, transformed, tmp_path, how):
+def test_partitions_computed_from_a_column_become_generated_columns(spark, transformed, tmp_path, how):
     path = transformed if how == "CONVERT" else tmp_path / "clone"
     if how == "CONVERT":
         spark.sql(f"CONVERT TO DELTA iceberg.`{path}`")
@@ -152,7 +152,7 @@ def test_what_is_made_of_a_column_is_a_generated_column(spark, transformed, tmp_
     assert known.check(deep=True) == []
 
 
-def test_what_depends_on_the_time_zone_is_converted_in_utc(spark, transformed, tmp_path):
+def test_partitions_that_depend_on_the_time_zone_are_converted_in_utc(spark, transformed, tmp_path):
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     try:
         for statement in (

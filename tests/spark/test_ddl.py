@@ -185,7 +185,7 @@ def test_a_column_is_changed_once_in_a_statement(spark, named):  # noqa: F811
         spark.sql(f"ALTER TABLE {name} ALTER COLUMN id COMMENT 'a', s.a COMMENT 'b'")
 
 
-def test_what_a_statement_says_of_a_table_is_not_ignored(spark, named, tmp_path):  # noqa: F811
+def test_no_clause_of_a_statement_is_ignored(spark, named, tmp_path):  # noqa: F811
     table = named("SELECT 1 AS id, 2 AS p", partition_by=["p"])
     assert code(spark.sql, f"SHOW COLUMNS IN default.{table.name} IN other") == "SHOW_COLUMNS_WITH_CONFLICT_NAMESPACE"
     assert spark.sql(f"SHOW COLUMNS IN {table.name} IN default").count() == 2

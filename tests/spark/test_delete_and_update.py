@@ -181,7 +181,7 @@ class TestConditions:
             ("id + 1", AnalysisException, None),
         ],
     )
-    def test_what_no_condition_may_hold_is_refused_before_anything_is_written(self, spark, untouched, condition, error, code):
+    def test_forbidden_conditions_are_refused_before_anything_is_written(self, spark, untouched, condition, error, code):
         table = DeltaTable.forPath(spark, untouched)
         for call in (lambda: table.delete(condition), lambda: table.update(condition, {"id": "1"})):
             with pytest.raises(error) as raised:
@@ -431,7 +431,7 @@ def settings(spark):
         spark.conf.unset(key)
 
 
-def test_what_the_session_numbers_is_done_once(spark, tmp_path, settings):
+def test_numbers_of_the_session_are_evaluated_once(spark, tmp_path, settings):
     path = str(tmp_path / "t")
     table = make(path, {})
     target = DeltaTable.forPath(spark, path)

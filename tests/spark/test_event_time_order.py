@@ -149,7 +149,7 @@ REFUSED = "TAHOE_OPTION_NOT_SUPPORTED"
     ],
     ids=["none", "computed", "another", "union", "state", "one of two"],
 )
-def test_what_no_order_can_be_had_for_is_refused(
+def test_tables_without_an_event_time_order_are_refused(
     spark: SparkSession, table: Table, tmp_path: Path, marked: Callable[[DataFrame], DataFrame], code: str
 ) -> None:
     assert stopped_with(lambda: batches(marked(stream(spark, table, **ORDERED)), tmp_path / "at", "append")) == code

@@ -134,7 +134,7 @@ def test_literals_of_other_types_meet_columns_as_on_spark(plain_spark: SparkSess
     assert_same_answers(plain_spark, MIXED)
 
 
-def test_what_we_write_as_sql_means_to_spark_what_it_means_to_us(plain_spark: SparkSession) -> None:
+def test_our_sql_has_the_same_meaning_for_spark(plain_spark: SparkSession) -> None:
     chance = random.Random(1)
     columns = [(Column((f"c_{kind}",)), kind) for kind in KINDS] + [(Column(("s", "inner")), "integer")]
     assert_same_answers(plain_spark, [str(sql_model.random_predicate(chance, columns)) for _ in range(240)])

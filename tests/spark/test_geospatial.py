@@ -74,7 +74,7 @@ def test_rows_go_in_change_and_come_out(spark, table, path, tmp_path):
         assert Table(each).check(deep=True, strict=True) == []
 
 
-def test_what_is_written_without_spark_is_read_with_it(spark, table, path):
+def test_values_written_without_spark_are_read_with_it(spark, table, path):
     spark.sql(f"CREATE TABLE {table} (id INT, g GEOMETRY(4326)) USING delta")
     Table(path).append(pa.table({"id": pa.array([1, 2], pa.int32()), "g": [point(1, 2), None]}))
     assert shown(spark, table) == {1: point(1, 2), 2: None}

@@ -144,7 +144,7 @@ def test_sync_identity_after_explicit_values(spark, tmp_path):
     assert code(lambda: spark.sql(alter)) == "DELTA_IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN"
 
 
-def test_what_no_identity_column_may_be(spark, tmp_path):
+def test_invalid_identity_columns_are_refused(spark, tmp_path):
     table = f"delta.`{tmp_path}`"
     with pytest.raises(TahoeError, match="IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED"):
         spark.sql(f"CREATE TABLE {table} (id BIGINT GENERATED ALWAYS AS IDENTITY, k INT) USING delta PARTITIONED BY (id)")

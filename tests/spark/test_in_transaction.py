@@ -102,7 +102,7 @@ def test_a_block_that_raises_and_a_conflict_change_nothing(spark, tables) -> Non
     assert (held(a), held(b)) == ({0: 10, 1: 10, 2: 10, 4: 4}, {0: 10, 1: 10, 2: 10})
 
 
-def test_what_a_transaction_cannot_hold_is_refused_by_name(spark, tmp_path, tables) -> None:
+def test_statements_that_a_transaction_cannot_contain_are_refused_by_name(spark, tmp_path, tables) -> None:
     a, b = tables
     rows = spark.createDataFrame([(9, 9)], "id BIGINT, amount BIGINT")
 

@@ -63,7 +63,7 @@ def test_in_a_script_that_makes_the_table(spark):
         spark.sql("DROP TABLE IF EXISTS scripted")
 
 
-def test_what_cannot_be_left_out_or_is_not_there_is_an_error(spark, doubled, named):  # noqa: F811
+def test_a_required_column_left_out_and_an_unknown_column_are_errors(spark, doubled, named):  # noqa: F811
     table = named("SELECT id, 'n' AS name FROM range(2)")
     spark.sql(f"CREATE OR REPLACE TABLE {table.name} (id BIGINT NOT NULL, name STRING) USING delta")
     with pytest.raises(SchemaMismatch, match="'id'"):

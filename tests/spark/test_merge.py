@@ -348,7 +348,7 @@ def unchanged(tmp_path_factory: pytest.TempPathFactory) -> Table:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_breaks_a_rule_is_refused_by_name(name: str, unchanged: Table, news: DataFrame, spark: SparkSession) -> None:
+def test_clauses_that_break_a_rule_are_refused_by_name(name: str, unchanged: Table, news: DataFrame, spark: SparkSession) -> None:
     build, code = REFUSED[name]
     with pytest.raises(TahoeError) as caught:
         build(target(spark, unchanged).merge(news, ON)).execute()

@@ -118,7 +118,7 @@ def without_texts(parameters: dict[str, str]) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("seed", [seed if seed < _SEEDS else pytest.param(seed, marks=pytest.mark.soak) for seed in range(15)])
-def test_what_spark_merges_is_what_the_core_merges(seed: int, news: DataFrame, spark: SparkSession, tmp_path: Path) -> None:
+def test_merges_of_spark_equal_those_of_the_core(seed: int, news: DataFrame, spark: SparkSession, tmp_path: Path) -> None:
     compare(case(seed), tmp_path, news, spark)
 
 

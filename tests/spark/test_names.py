@@ -141,7 +141,7 @@ class TestWriteTo:
         spark.range(1).writeTo(name).using("delta").createOrReplace()
         assert history(spark, name)[0] == "CREATE OR REPLACE TABLE AS SELECT"
 
-    def test_what_cannot_be_is_refused(self, spark, name):
+    def test_impossible_names_are_refused(self, spark, name):
         with pytest.raises(AnalysisException, match="cannot be found"):
             spark.range(1).writeTo(name).using("delta").replace()
         with pytest.raises(AnalysisException, match="cannot be found"):
@@ -233,7 +233,7 @@ class TestAdoption:
             ("USING delta TBLPROPERTIES ('a' = 'c')", "DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY"),
         ],
     )
-    def test_what_is_not_true_is_refused(self, spark, place, name, text, code):
+    def test_false_definitions_are_refused(self, spark, place, name, text, code):
         with pytest.raises(TahoeError) as raised:
             spark.sql(f"CREATE TABLE {name} {text} LOCATION '{place}'")
         assert raised.value.code == code

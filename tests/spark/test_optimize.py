@@ -115,7 +115,7 @@ def test_sql_by_path_by_name_and_by_a_text(spark, table, path):
         ("FULL", "DELTA_OPTIMIZE_FULL_NOT_SUPPORTED"),
     ],
 )
-def test_what_the_reference_refuses_is_refused_with_its_error(spark, table, path, statement, code):
+def test_statements_that_the_reference_refuses_are_refused_with_its_error(spark, table, path, statement, code):
     version = table.version()
     with pytest.raises(InvalidRequest) as refused:
         spark.sql(f"OPTIMIZE delta.`{path}` {statement}").collect()
@@ -272,7 +272,7 @@ def test_rows_that_die_while_many_tasks_read_are_dead_in_the_new_file(spark, tab
 
 
 @pytest.mark.damages_tables
-def test_what_many_tasks_have_written_is_taken_back_where_one_fails(spark, table, joins):
+def test_files_of_many_tasks_are_deleted_if_one_task_fails(spark, table, joins):
     files = data_files(table)
     missing = table.files("p = 1")["path"].to_pylist()[3]
     table.store.delete(missing)

@@ -87,6 +87,6 @@ def test_elements_keys_and_values_get_their_ids_and_the_rows_stay_as_they_are():
     assert actual == expected
 
 
-def test_what_is_no_parquet_file_is_refused():
+def test_files_other_than_parquet_are_refused():
     with pytest.raises(CorruptTable):
         with_nested_ids(b"PAR1 and something else", mapped())

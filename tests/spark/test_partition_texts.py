@@ -131,7 +131,7 @@ def test_the_portable_writer_and_reader_do_the_same(plain, spark, path):
     assert _rows(spark.read.format("delta").load(path)) == WANTED | set(long)
 
 
-def test_what_spark_has_no_folder_for_is_refused_by_name_and_leaves_nothing(spark, path):
+def test_values_without_a_folder_name_are_refused_by_name_and_leave_nothing(spark, path):
     frame = spark.createDataFrame([(1, "x" * 300), (2, None)], SCHEMA)
     with pytest.raises(InvalidRequest, match="partition column 'p' is too long"):
         frame.write.format("delta").partitionBy("p").save(path)

@@ -167,7 +167,7 @@ class TestInAClassicSession:
             ("at", {"CURRENT_DEFAULT": "timestamp'2020-01-01 00:00:00Z'"}, True, True),
         ],
     )
-    def test_what_tasks_fill_in_by_themselves_and_what_is_refused(self, path, column, metadata, in_batch, in_stream):
+    def test_values_that_tasks_fill_in_and_those_that_are_refused(self, path, column, metadata, in_batch, in_stream):
         config = filled_table(path, {column: metadata}).snapshot().config
         for now, allowed in ((1, in_batch), (None, in_stream)):
             assert filled_in(config, [column.upper()], now).defaults.defaults == ()
@@ -179,7 +179,7 @@ class TestInAClassicSession:
             assert caught.value.facts["column"] == column
 
     @pytest.mark.parametrize("option", [{"replaceWhere": "id = 1"}, {"replaceOn": "id = 1"}, {"replaceUsing": "id"}])
-    def test_what_it_cannot_do_is_named(self, plain, path, option):
+    def test_unsupported_operations_are_named(self, plain, path, option):
         with pytest.raises(Exception, match=next(iter(option))):
             plain.range(1).write.format("delta").mode("overwrite").options(**option).save(path)
 

@@ -135,7 +135,7 @@ class TestSkipping:
         joined.collect()
         assert "ReusedExchange" in joined._jdf.queryExecution().executedPlan().toString()
 
-    def test_what_was_cached_is_used_for_the_same_version_and_not_for_a_newer_one(self, spark, path):
+    def test_cached_rows_are_used_for_the_same_version_and_not_for_a_newer_one(self, spark, path):
         spark.range(3).write.format("delta").save(path)
         cached, of_then = load(spark, path).cache(), load(spark, path, versionAsOf="0").cache()
         assert cached.count() == of_then.count() == 3
@@ -470,7 +470,7 @@ class TestTimeTravel:
             ({}, "-not-there", "PATH_NOT_FOUND"),
         ],
     )
-    def test_what_is_not_there_is_refused_by_the_references_codes(self, spark, versions, options, suffix, code):
+    def test_missing_tables_are_refused_with_the_codes_of_the_reference(self, spark, versions, options, suffix, code):
         with pytest.raises((NotFound, InvalidRequest)) as raised:
             load(spark, versions + suffix, **options)
         assert raised.value.code == code

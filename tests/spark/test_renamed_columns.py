@@ -9,7 +9,7 @@ from tests.renamed_columns import EXPECTED, RENAMED, STARTS, renamed_table
 
 
 @pytest.mark.parametrize("mode", STARTS.values(), ids=STARTS)
-def test_what_was_dropped_does_not_come_back_on_spark(spark, plain, tmp_path, mode):
+def test_a_dropped_column_does_not_come_back_on_spark(spark, plain, tmp_path, mode):
     table = renamed_table(str(tmp_path / "t"), mode)
     for session in (spark, plain):
         rows = session.read.format("delta").load(table.url)

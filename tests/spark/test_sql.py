@@ -197,7 +197,7 @@ def test_a_feature_is_dropped(spark, tmp_path):
     assert "vacuumProtocolCheck" not in spark.sql(f"DESCRIBE DETAIL {t}").first().tableFeatures
 
 
-def test_what_a_table_shows(spark, path):
+def test_descriptions_of_a_table(spark, path):
     t = named(path)
     detail = spark.sql(f"DESCRIBE DETAIL {t}").first()
     assert (detail["format"], detail["numFiles"], detail["properties"]["owner.team"]) == ("delta", 2, "flights")

@@ -129,7 +129,7 @@ def test_each_change_commits_what_the_reference_commits_and_leaves_the_entry_alo
         assert table.table.check(deep=True) == []
 
 
-def test_what_a_delta_table_does_not_have_is_refused_by_name_and_changes_nothing(spark, named):  # noqa: F811
+def test_statements_for_other_formats_are_refused_by_name_and_change_nothing(spark, named):  # noqa: F811
     table = named(ROWS, partition_by=["p"])
     entry, files = table.entry(), data_files(table.path)
     for statement, code in REFUSED.items():
@@ -165,7 +165,7 @@ def test_where_no_table_is_the_class_of_the_error_is_that_of_the_statement(spark
             assert error.value.code == code and isinstance(error.value, AnalysisException), (statement, folder)
 
 
-def test_what_a_table_shows_of_its_columns_is_the_logs(spark, named):  # noqa: F811
+def test_described_columns_are_those_of_the_log(spark, named):  # noqa: F811
     rows = "SELECT id, CAST(id AS DECIMAL(5, 2)) AS amount, DATE'2024-01-01' + CAST(id AS INT) AS day, 'k' AS p FROM range(2)"
     table = named(rows, partition_by=["p", "day", "amount"])
     table.table.change_column("p", comment="it's p", first=True)

@@ -131,7 +131,7 @@ class TestBatches:
         assert error.code == "CAST_OVERFLOW_IN_TABLE_INSERT"
         assert Table(path).version() == 1
 
-    def test_what_the_table_demands_holds(self, spark, home, path):
+    def test_rules_of_the_table_apply_to_the_stream(self, spark, home, path):
         spark.sql(
             f"""CREATE TABLE delta.`{path}` (id BIGINT NOT NULL, Day DATE, c STRING, twice BIGINT GENERATED ALWAYS AS (id * 2))
             USING delta PARTITIONED BY (Day) TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"""
@@ -180,7 +180,7 @@ class TestBatches:
         for version in compacted:
             assert not any(item.data_change for kind in (AddFile, RemoveFile) for item in actions(path, version, kind))
 
-    def test_what_is_cached_shows_what_a_stream_adds(self, spark, home, path):
+    def test_a_cached_table_shows_rows_that_a_stream_adds(self, spark, home, path):
         spark.range(1).write.format("delta").save(path)
         cached = spark.read.format("delta").load(path).cache()
         assert cached.count() == 1
@@ -243,7 +243,7 @@ class TestRefused:
             landing(spark, home).writeStream.format("delta").start(path)
         assert not Table(path).exists() and not (home / "at").exists()
 
-    def test_what_is_not_followed_is_reported(self, spark, home, path):
+    def test_unsupported_options_are_reported(self, spark, home, path):
         land(home, {"id": 1})
         reset_warnings()
         with pytest.warns(TahoeWarning) as warnings:

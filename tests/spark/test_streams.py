@@ -133,7 +133,7 @@ MIDWAY = [
 
 
 @pytest.mark.parametrize("case", MIDWAY, ids=lambda case: case.name)
-def test_what_happens_midway(spark: SparkSession, path: str, tmp_path: Path, case: Midway) -> None:
+def test_a_commit_during_a_batch(spark: SparkSession, path: str, tmp_path: Path, case: Midway) -> None:
     """Each as documented: files that were only rewritten are not rows, changes and other schemas stop the stream and say so."""
     table, options = Table(path), dict(case.options)
     values = WriteOptions(properties={name: value for group in case.properties for name, value in group.items()})
@@ -394,7 +394,7 @@ def test_options_that_mean_nothing_are_refused_at_once(
     assert caught.value.code == code
 
 
-def test_what_is_no_table_or_one_version_of_it_is_refused(spark: SparkSession, path: str) -> None:
+def test_a_missing_table_and_a_single_version_are_refused(spark: SparkSession, path: str) -> None:
     with pytest.raises(TahoeError) as caught:
         stream(spark, path)
     assert path in str(caught.value)

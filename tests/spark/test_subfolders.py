@@ -39,7 +39,7 @@ def test_the_rows_of_the_partition_are_read_with_all_columns_at_any_version(spar
 
 
 @pytest.mark.filterwarnings("ignore:A partition of table:tahoe.TahoeWarning")
-def test_what_is_no_partition_is_refused_by_name(spark, path):
+def test_subfolders_that_are_no_partitions_are_refused_by_name(spark, path):
     for folder, error, code in (
         ("month=9", NotFound, "DELTA_PATH_DOES_NOT_EXIST"),
         ("id=1", InvalidRequest, "DELTA_NON_PARTITION_COLUMN_SPECIFIED"),

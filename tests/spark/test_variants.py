@@ -108,7 +108,7 @@ def make_shredded(spark, path: str, *queries: str) -> None:
         spark.conf.unset("spark.sql.variant.forceShreddingSchemaForTest")
 
 
-def test_what_spark_takes_apart_is_the_same_without_it(spark, tmp_path):
+def test_variants_shredded_by_spark_are_read_equal_without_it(spark, tmp_path):
     path = str(tmp_path / "t")
     make_shredded(spark, path, NESTED)
     table = Table(path)

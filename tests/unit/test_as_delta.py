@@ -38,7 +38,7 @@ print(delta.__version__ == delta.version.__version__ == tahoe.__version__, len(d
     assert answer(program) == "True 8"
 
 
-def test_what_delta_spark_has_besides_is_not_there() -> None:
+def test_other_modules_of_delta_spark_are_missing() -> None:
     program = f"{ON}\ntry:\n    import delta.connect.tables\nexcept ModuleNotFoundError as error:\n    print(error)"
     assert answer(program) == "No module named 'delta.connect'"
 

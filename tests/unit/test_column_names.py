@@ -104,7 +104,7 @@ def test_a_column_may_have_any_name(tmp_path: Path, mode: str) -> None:
         assert again.check(deep=True) == []
 
 
-def test_what_needs_column_mapping_is_refused_without_it(tmp_path: Path) -> None:
+def test_changes_that_need_column_mapping_are_refused_without_it(tmp_path: Path) -> None:
     for name in MAPPED:
         for schema in (pa.schema([(name, pa.int64())]), pa.schema([("l", pa.list_(pa.struct([(name, pa.int64())])))])):
             with pytest.raises(TahoeError) as error:

@@ -117,7 +117,7 @@ def test_the_version_and_the_history_need_no_compute_functions(table):
     assert "pyarrow.compute" not in imported.split()
 
 
-def test_what_opens_a_table_is_little_more_than_arrow_and_the_store(table):
+def test_opening_a_table_imports_little_more_than_arrow_and_the_store(table):
     program = "import sys, tahoe; tahoe.Table; print(*(each for each in sys.modules if each.startswith(('tahoe.', 'pyarrow.'))))"
     command = [sys.executable, "-W", "error", "-c", program]
     imported = set(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())

@@ -121,7 +121,7 @@ def test_predicates_neither(table: Table) -> None:
         ("DELTA_ICEBERG_COMPAT_VIOLATION.UNSUPPORTED_DATA_TYPE", {"properties": {"delta.enableIcebergCompatV3": "true"}}),
     ],
 )
-def test_what_a_geometry_cannot_be_is_refused(tmp_path: Path, code: str, arguments: dict[str, object]) -> None:
+def test_impossible_uses_of_a_geometry_are_refused(tmp_path: Path, code: str, arguments: dict[str, object]) -> None:
     with pytest.raises(TahoeError) as error:
         Table.create(tmp_path / "t", StructType(SCHEMA.fields[:2]), **arguments)
     assert error.value.code == code and not (tmp_path / "t" / "_delta_log").exists()

@@ -22,7 +22,7 @@ def test_tables_whose_every_commit_tahoe_wrote_are_looked_at_and_no_others(tmp_p
     assert list(broken_rules(tables_of_tahoe(tmp_path), set())) == []
 
 
-def test_what_is_wrong_with_one_is_reported_unless_it_is_known(tmp_path: Path) -> None:
+def test_faults_of_a_table_are_reported_unless_they_are_known(tmp_path: Path) -> None:
     tahoe.Table(str(tmp_path / "t")).append(pa.table({"id": [1]}))
     next((tmp_path / "t").glob("*.parquet")).unlink()
     (reported,) = broken_rules(tables_of_tahoe(tmp_path), set())

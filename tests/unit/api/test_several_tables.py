@@ -109,7 +109,7 @@ def test_a_conflict_in_one_table_leaves_all_as_they_are(a: Table, b: Table) -> N
     assert a.append(rows(4)) == 2
 
 
-def test_what_was_read_in_the_block_has_not_changed_at_its_end(a: Table, b: Table) -> None:
+def test_tables_read_in_the_block_have_not_changed_at_its_end(a: Table, b: Table) -> None:
     def read_and_write(written: Table) -> None:
         with transaction(a, b) as t:
             total = sum(t[a].to_arrow()["n"].to_pylist())
@@ -150,7 +150,7 @@ def test_tables_of_one_moment_are_read(a: Table, b: Table) -> None:
     assert [snapshot.scan().to_arrow().num_rows for snapshot in read_together(a, b)] == [4, 4]
 
 
-def test_what_cannot_be_is_refused_by_name(a: Table, b: Table, coordinator: SqlCoordinator, tmp_path: Path) -> None:
+def test_impossible_requests_are_refused_by_name(a: Table, b: Table, coordinator: SqlCoordinator, tmp_path: Path) -> None:
     plain = Table(f"memory://{uuid.uuid4()}/p")
     plain.append(rows(1))
     elsewhere = new_table(SqlCoordinator(f"sqlite:///{tmp_path}/other.db"))

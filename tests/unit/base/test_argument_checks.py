@@ -49,7 +49,7 @@ def taken(
         ({"unknown": object}, 9, {"unknown": object}),
     ],
 )
-def test_what_is_taken(arguments: dict[str, Any], place: int, result: Any) -> None:
+def test_accepted_values(arguments: dict[str, Any], place: int, result: Any) -> None:
     assert taken(**arguments)[place] == result
     assert type(taken(**arguments)[place]) is type(result)
 
@@ -73,7 +73,7 @@ def test_what_is_taken(arguments: dict[str, Any], place: int, result: Any) -> No
         ({"app": ("etl", "7")}, "'app' must be an application id"),
     ],
 )
-def test_what_is_refused(arguments: dict[str, Any], message: str) -> None:
+def test_refused_values(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(WrongArgument, match=message) as raised:
         taken(**arguments)
     assert isinstance(raised.value, TypeError) and isinstance(raised.value, InvalidRequest)

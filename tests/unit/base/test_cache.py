@@ -26,7 +26,7 @@ def test_a_value_is_made_once_and_counted():
     assert keep(cache, "a", b"anew") == b"anew"
 
 
-def test_what_was_used_least_recently_goes_first():
+def test_the_least_recently_used_value_is_evicted_first():
     cache = _Cache(limit=8)
     for name in "abc":
         keep(cache, name, b"1234")
@@ -39,7 +39,7 @@ def test_what_was_used_least_recently_goes_first():
     assert [item.entries for item in cache.report()] == [1]
 
 
-def test_what_grows_is_weighed_as_it_is_now():
+def test_growing_values_count_with_their_present_size():
     cache, growing = _Cache(limit=10), bytearray()
     cache.keep(("tables", "t"), lambda: growing, len, True)
     keep(cache, "a", b"123")
@@ -51,7 +51,7 @@ def test_what_grows_is_weighed_as_it_is_now():
     assert sum(cache.is_kept(("tables", number)) for number in range(200)) == 128
 
 
-def test_what_cannot_be_made_is_not_kept_and_threads_get_one_value():
+def test_failed_values_are_not_cached_and_threads_get_one_value():
     cache = _Cache()
     with pytest.raises(ZeroDivisionError):
         cache.keep(("texts", "a"), lambda: 1 // 0, len, False)

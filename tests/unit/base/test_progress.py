@@ -31,7 +31,7 @@ def test_the_total_of_an_iterator_is_not_known_unless_given() -> None:
     assert [total for _, _, total in progress.reports] == [None] * 3 + [2] * 3
 
 
-def test_what_is_done_within_two_seconds_shows_nothing() -> None:
+def test_a_step_of_less_than_two_seconds_shows_nothing() -> None:
     console, text = terminal()
     with shown(SeededClock(), console=console) as progress:
         for done in range(100):
@@ -39,7 +39,7 @@ def test_what_is_done_within_two_seconds_shows_nothing() -> None:
     assert text.getvalue() == ""
 
 
-def test_what_lasts_longer_shows_the_step_and_leaves_nothing_behind() -> None:
+def test_a_longer_step_is_shown_and_then_removed() -> None:
     console, text = terminal()
     clock = SeededClock()
     with shown(clock, console=console) as progress:
@@ -50,7 +50,7 @@ def test_what_lasts_longer_shows_the_step_and_leaves_nothing_behind() -> None:
     assert text.getvalue().endswith("\x1b[2K")
 
 
-def test_what_is_reported_once_is_shown_after_two_seconds_though_nothing_more_is_reported(
+def test_a_single_report_is_shown_after_two_seconds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     console, text = terminal()

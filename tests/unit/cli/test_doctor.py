@@ -69,7 +69,7 @@ def test_a_path_has_a_line_for_each_subject_and_reasons_for_those_that_were_not_
     assert findings(tmp_path / "t", "--write")[1]["conditional writes"]["state"] == "ok"
 
 
-def test_what_depends_on_a_table_that_cannot_be_read_is_not_examined(tmp_path: Path) -> None:
+def test_checks_of_an_unreadable_table_do_not_run(tmp_path: Path) -> None:
     actual = findings(tmp_path / "nothing", "--write")[1]
     assert actual["table"]["state"] == "problem"
     assert {actual[subject]["state"] for subject in ("conditional writes", "clock", "catalogs")} == {"not examined"}

@@ -98,7 +98,7 @@ def test_new_columns_need_merge_schema(table: Table, tmp_path: Path) -> None:
     assert table.to_arrow(filter="id = 9", columns=["size"]).to_pylist() == [{"size": 3}]
 
 
-def test_what_cannot_be_read_is_an_error_that_names_the_remedy(table: Table, tmp_path: Path) -> None:
+def test_unreadable_rows_are_an_error_that_names_the_remedy(table: Table, tmp_path: Path) -> None:
     with pytest.raises(NotFound, match=r"There is no file 'nothing\.csv'"):
         run("append", tmp_path / "table", "nothing.csv")
     with pytest.raises(InvalidRequest, match=r"Standard input has no name. Give --format parquet\|csv\|json\|arrow"):

@@ -115,7 +115,7 @@ def _quoted(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def test_what_spark_would_replace_before_reading_is_refused():
+def test_variables_that_spark_would_substitute_are_refused():
     schema = StructType((StructField("s", PrimitiveType("string")),))
     with pytest.raises(InvalidRequest, match="variable"):
         spark_text(parse_expression("s = '${env:HOME}'", schema))

@@ -42,7 +42,7 @@ def config(**properties: str) -> TableConfig:
     return TableConfig(PROTOCOL, replace(METADATA, configuration=properties), "memory://t")
 
 
-def test_what_comes_before_the_newest_checkpoint_that_has_expired_goes_and_it_stays() -> None:
+def test_commits_before_the_newest_expired_checkpoint_are_deleted_and_it_stays() -> None:
     names = [commit_name(version) for version in range(5)]
     remaining = [checkpoint_name(2), checkpoint_name(4)]
     compaction = f"_delta_log/{0:020d}.{1:020d}.compacted.json"
@@ -86,7 +86,7 @@ def test_nothing_goes_within_the_retention(log: Log) -> None:
     assert clean_up_log(log.store, config(**{"delta.logRetentionDuration": "interval 60 days"}), LATER) == []
 
 
-def test_what_lies_before_the_protected_version_goes_at_once_or_not_at_all(log: Log) -> None:
+def test_commits_before_the_protected_version_are_deleted_together_or_not_at_all(log: Log) -> None:
     log.classic()
     protocol = replace(PROTOCOL, writer_features=(PROTOCOL.writer_features or frozenset()) | {"checkpointProtection"})
 

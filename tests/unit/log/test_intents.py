@@ -31,7 +31,7 @@ def test_the_oldest_goes_first_and_one_that_no_listing_has_shown_goes_last(store
     assert [intent.is_of_this_process for intent in standing(store.url)] == [False, False, False, True]
 
 
-def test_what_a_listing_lacks_is_gone_unless_it_is_of_this_process(store: LogStore) -> None:
+def test_intents_missing_from_a_listing_are_gone_unless_this_process_made_them(store: LogStore) -> None:
     announce(store.url, f"{PREFIX}mine")
     notice(store, [listed("other", 1), listed("mine", 2)])
     assert standing(store.url)[1] == Intent(f"{PREFIX}mine", 2, is_of_this_process=True)

@@ -169,7 +169,7 @@ def test_two_actions_of_one_commit_that_contradict_each_other_are_refused(twice:
     assert caught.value.code == "DELTA_DUPLICATE_ACTIONS_FOUND"
 
 
-def test_what_is_unknown_or_not_of_the_state_is_passed_over() -> None:
+def test_unknown_actions_and_those_outside_the_state_are_ignored() -> None:
     log = memory_log()
     log.begin(add("a"), AddCDCFile("_change_data/c", {"part": "a"}, 5))
     data = log.store.get(commit_name(0))

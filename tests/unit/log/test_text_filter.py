@@ -102,7 +102,7 @@ TAGGED = pa.array([[(NAN_COUNTED, "true")]] * 150, pa.map_(pa.string(), pa.strin
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_what_the_text_refutes_the_values_refute_too(seed: int) -> None:
+def test_files_refuted_by_text_are_refuted_by_values_too(seed: int) -> None:
     chance = Chance(seed)
     refuted = refutable = 0
     for _ in range(4):

@@ -176,7 +176,7 @@ def test_columns_of_a_checkpoint_are_named_as_the_specification_names_them() -> 
             check_names([wrong])
 
 
-def test_what_is_missing_or_negative_in_columns_is_reported() -> None:
+def test_missing_and_negative_members_in_columns_are_reported() -> None:
     files = pa.Table.from_pylist([WHOLE["add"] | {"partitionValues": []}, WHOLE["add"] | {"partitionValues": []}])
     assert fault_of_files("add", files) is None
     assert "'size'" in str(fault_of_files("add", files.drop_columns("size")))

@@ -92,7 +92,7 @@ def test_metadata_that_contradicts_itself_is_refused(case: str) -> None:
     assert "memory://m/t" in caught.value.message
 
 
-def test_what_is_right_is_readable() -> None:
+def test_valid_configurations_are_readable() -> None:
     config([named("a"), named("s", struct(named("a"), named("b")))], partition=("a",)).ensure_readable()
     config([mapped("a", 1), mapped("s", 2, type=struct(mapped("a", 3)))], mode="id").ensure_readable()
     config([mapped("a", 1)], mode="name", partition=("a",)).ensure_readable()

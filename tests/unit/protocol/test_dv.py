@@ -230,7 +230,7 @@ def test_long_z85_texts_decode_as_short_ones_do(groups):
 
 
 @pytest.mark.parametrize("bad", ["\x00abcd", "é?abc", "#####", "\ud800abcd"])
-def test_what_is_no_z85_in_a_long_text_is_named(bad):
+def test_characters_outside_z85_in_a_long_text_are_named(bad):
     text = z85_encode(bytes(8_000))
     with pytest.raises(CorruptTable, match="are not Z85"):
         z85_decode(text[:5_000] + bad + text[5_005:])

@@ -120,14 +120,14 @@ def test_every_spelling_that_logs_have_is_read(text: str | None, data_type: Data
         ("1__0", kind("double")),
     ],
 )
-def test_what_is_no_value_of_the_type_is_a_corrupt_log(text: str, data_type: DataType) -> None:
+def test_texts_that_are_no_values_of_the_type_are_a_corrupt_log(text: str, data_type: DataType) -> None:
     with pytest.raises(CorruptTable, match="partition value"):
         deserialize(text, data_type)
     with pytest.raises(CorruptTable, match="partition value"):
         deserialize_column(pa.array([text]), data_type)
 
 
-def test_what_cannot_partition_a_table_is_refused() -> None:
+def test_types_that_cannot_partition_a_table_are_refused() -> None:
     with pytest.raises(InvalidRequest, match="cannot partition"):
         serialize([1], ArrayType(kind("integer")))
     with pytest.raises(Unsupported):

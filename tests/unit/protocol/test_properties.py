@@ -31,7 +31,7 @@ def test_intervals_are_read(text, milliseconds):
 
 
 @pytest.mark.parametrize("text", ["", "interval", "1 month", "2 years", "-1 day", "1 day and a half", "days 3", "30"])
-def test_what_is_no_interval_is_refused(text):
+def test_invalid_intervals_are_refused(text):
     with pytest.raises(ValueError, match=f"^{text}$"):
         parse_interval_ms(text)
 

@@ -36,7 +36,7 @@ def test_a_writer_feature_leaves_the_reader_version_alone():
     assert raised.reader_features is None
 
 
-def test_what_a_feature_requires_comes_with_it():
+def test_required_features_come_with_a_feature():
     raised = upgraded(BASE, ["icebergCompatV2"])
     assert {"icebergCompatV2", "columnMapping"} <= features_of(raised)
     assert (raised.min_reader_version, raised.min_writer_version) == (2, 7)

@@ -176,7 +176,7 @@ def add_action(path: str) -> dict[str, Any]:
     }
 
 
-def test_what_is_not_known_is_passed_over_and_what_is_others_data_is_kept(tmp_path: Path) -> None:
+def test_unknown_members_are_ignored_and_data_of_other_clients_is_kept(tmp_path: Path) -> None:
     """One table with something invented at every level, through a change of the metadata, a checkpoint and a commit after it."""
     table = made(tmp_path)
     first = table.files()["path"][0].as_py()

@@ -67,7 +67,7 @@ def test_arrow_marks_what_is_a_geometry_at_every_depth():
         (b"[]", None),
     ],
 )
-def test_what_others_mark_in_arrow_is_understood(said, name):
+def test_geospatial_types_of_other_libraries_are_read_from_arrow(said, name):
     """GeoArrow's metadata, as GeoPandas and DuckDB write it."""
     marked = {"ARROW:extension:name": "geoarrow.wkb", "ARROW:extension:metadata": said}
     assert name_of_mark(pa.field("g", pa.binary(), metadata=marked)) == name

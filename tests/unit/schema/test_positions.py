@@ -72,7 +72,7 @@ def test_only_fields_go_by_place_where_columns_go_by_name():
         (struct(a=INT, s=struct(x=struct(q=INT), y=INT)), "DELTA_COLUMN_STRUCT_TYPE_MISMATCH", ("'s.x'", "integer", "struct<q")),
     ],
 )
-def test_what_has_no_place_is_an_error_that_names_it(data, code, parts):
+def test_a_column_without_a_position_is_an_error_that_names_it(data, code, parts):
     with pytest.raises(SchemaMismatch) as raised:
         renamed_by_position(data, TABLE, "t")
     assert raised.value.code == code

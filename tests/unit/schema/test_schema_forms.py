@@ -44,7 +44,7 @@ def test_a_type_in_any_form(text: Any, data_type: Any) -> None:
     assert type_of(text, "c") == data_type
 
 
-def test_what_is_none_is_refused_by_the_columns_name() -> None:
+def test_objects_that_are_no_types_are_refused_by_the_columns_name() -> None:
     with pytest.raises(Unsupported, match="Column 'c' cannot have the type 'sausage'"):
         schema_of({"c": "sausage"})
     with pytest.raises(InvalidRequest, match=r"The type of column 'c' must be a name such as 'long'.*found 5 \(int\)"):

@@ -81,7 +81,7 @@ def test_a_declared_type_that_is_not_the_column_s_is_damage(data_type: DataType,
         (None, None, True),
     ],
 )
-def test_what_may_become_what_without_a_look_at_the_rows(old: str | None, new: str | None, expected: bool) -> None:
+def test_changes_of_limits_that_need_no_look_at_the_rows(old: str | None, new: str | None, expected: bool) -> None:
     assert may_become(old, new) == expected
 
 

@@ -95,7 +95,7 @@ def test_mapping_is_read_from_the_metadata_and_without_it_a_name_is_its_own() ->
         '{"type":"struct","fields":[{"type":"long","nullable":true,"metadata":{}}]}',
     ],
 )
-def test_what_is_no_schema_is_damage_that_is_named(text: str) -> None:
+def test_invalid_schemas_are_damage_that_is_named(text: str) -> None:
     with pytest.raises(CorruptTable, match=r"schema|struct|field|'name'|type"):
         schema_from_json(text)
 

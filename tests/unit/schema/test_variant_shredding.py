@@ -114,7 +114,7 @@ ONE = value_of(("int8", 1), [])
 FIELD = pa.struct([("value", pa.binary()), ("typed_value", pa.int8())])
 
 
-def test_what_is_missing_where_a_value_has_to_be_is_a_variant_s_null() -> None:
+def test_a_missing_required_value_is_the_null_of_a_variant() -> None:
     assert reported(group(None, pa.int8())) == [("null",)]
     assert reported(group([{"value": None, "typed_value": None}], pa.list_(FIELD))) == [("array", [("null",)])]
     assert reported(group({"a": {"value": None, "typed_value": None}}, pa.struct([("a", FIELD)]))) == [("object", {})]
@@ -159,7 +159,7 @@ def test_columns_may_lack_the_one_part_or_the_other() -> None:
         (pa.array([{"metadata": "x", "typed_value": 1}]), "metadata is not binary"),
     ],
 )
-def test_what_the_specification_forbids_is_reported(array: pa.StructArray, reason: str) -> None:
+def test_forbidden_shredding_is_reported(array: pa.StructArray, reason: str) -> None:
     with pytest.raises(MalformedVariant, match=reason):
         unshredded(array)
 

@@ -54,7 +54,7 @@ def test_geometries(value):
         (wkb(2, *[b""] * 3)[:5] + b"\xff\xff\xff\xff", "it ends too early"),
     ],
 )
-def test_what_is_none(value, fault):
+def test_bytes_that_are_no_well_known_binary(value, fault):
     assert str(fault_of(value)).startswith(fault)
 
 

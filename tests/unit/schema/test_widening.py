@@ -182,7 +182,7 @@ ALWAYS, FAMILY, NEVER = Widening("ALWAYS"), Widening("SAME_FAMILY_TYPE"), Wideni
         (P("long"), DecimalType(22, 2), False, False),
     ],
 )
-def test_what_evolution_widens_by_itself_depends_on_the_mode_and_on_iceberg(old, new, family, iceberg):
+def test_automatic_widening_depends_on_the_mode_and_on_iceberg(old, new, family, iceberg):
     assert ALWAYS.allows(old, new)
     assert FAMILY.allows(old, new) == family
     assert Widening("ALWAYS", for_iceberg=True).allows(old, new) == is_iceberg_widening(old, new) == iceberg

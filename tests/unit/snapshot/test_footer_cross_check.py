@@ -33,7 +33,7 @@ def reported(stats: Any, columns: dict[str, str | None] | None = None, *, has_ve
 
 
 @pytest.mark.parametrize("stats", [RIGHT, None, "", "{", "[" * 100_000, "7", {}, {"numRecords": "3"}, {"numRecords": -1}])
-def test_what_agrees_or_says_nothing_is_no_contradiction(stats: Any) -> None:
+def test_equal_and_missing_statistics_are_no_contradiction(stats: Any) -> None:
     assert reported(stats) is None
 
 

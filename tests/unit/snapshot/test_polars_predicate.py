@@ -37,7 +37,7 @@ from tahoe.snapshot.to_frames import implied_predicate
     ],
     ids=str,
 )
-def test_what_is_left_out_for_polars_is_never_what_it_would_keep(tmp_path, expression):
+def test_rows_left_out_for_polars_are_never_rows_that_it_would_keep(tmp_path, expression):
     rows = pa.table(
         {
             "i": pa.array([1, 2, 3, 4, None, 5], pa.int32()),

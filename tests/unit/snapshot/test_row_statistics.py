@@ -58,7 +58,7 @@ VALUES = st.fixed_dictionaries(
 
 
 @given(st.lists(st.lists(VALUES, max_size=6), max_size=4), st.none() | st.integers(-5, 5))
-def test_what_is_said_is_so(parts, deleted):
+def test_stated_statistics_are_true(parts, deleted):
     table = Table.create(place(), SCHEMA, partition_by=["p"], properties={"delta.enableDeletionVectors": "true"})
     for part in parts:
         table.append(rows(part))

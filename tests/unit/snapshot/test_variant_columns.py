@@ -120,7 +120,7 @@ def test_a_variant_neither_partitions_nor_orders_rows(tmp_path: Path) -> None:
             call()
 
 
-def test_what_is_no_variant_is_not_written_as_one(tmp_path: Path) -> None:
+def test_values_that_are_no_variants_are_not_written_as_such(tmp_path: Path) -> None:
     table = made(tmp_path / "t")
     for values in (pa.array([7]), pa.array([{"value": b"x"}]), pa.array([{"value": b"x", "metadata": None}]), pa.array(["{}"])):
         with pytest.raises(SchemaMismatch):
@@ -173,7 +173,7 @@ def reported(table: tahoe.Table) -> dict[int, Any]:
 
 @pytest.mark.damages_tables
 @pytest.mark.parametrize("properties", [{}, {"delta.columnMapping.mode": "id"}, {"delta.enableDeletionVectors": "true"}], ids=str)
-def test_what_a_file_holds_taken_apart_is_read_changed_and_laid_out_again(tmp_path: Path, properties: dict[str, str]) -> None:
+def test_shredded_variants_are_read_changed_and_rewritten(tmp_path: Path, properties: dict[str, str]) -> None:
     table = taken_apart(tmp_path / "t", apart(TREES, SHAPE, NAMES), **properties)
     assert reported(table) == {1: TREES[0], 2: None, 3: TREES[2]}
     assert table.to_arrow(columns=["id"], filter="v is null")["id"].to_pylist() == [2]
@@ -193,7 +193,7 @@ def test_what_a_file_holds_taken_apart_is_read_changed_and_laid_out_again(tmp_pa
 
 
 @pytest.mark.damages_tables
-def test_what_is_taken_apart_against_the_specification_is_reported_with_file_and_column(tmp_path: Path) -> None:
+def test_invalid_shredding_is_reported_with_file_and_column(tmp_path: Path) -> None:
     both = pa.array([{"metadata": ONE["metadata"], "value": ONE["value"], "typed_value": 1}, None, None])
     table = taken_apart(tmp_path / "t", both)
     assert table.to_arrow(columns=["id", "s"]).num_rows == 3

@@ -18,7 +18,7 @@ def test_keywords_are_taken_in_any_case_all_or_none_and_never_from_back_ticks() 
     assert at.at_end and at.peek().kind == "symbol"
 
 
-def test_what_is_needed_and_does_not_come_is_reported_with_its_place() -> None:
+def test_missing_tokens_are_reported_with_their_position() -> None:
     at = cursor("a = )")
     at.next()
     at.need_symbol("=")

@@ -87,7 +87,7 @@ def test_every_command_that_prints_has_the_option_or_a_reason(path: str) -> None
         (["diff", "0", "--output", "csv"], "add --rows or --key"),
     ],
 )
-def test_what_cannot_be_combined_is_refused_before_the_command_runs(
+def test_conflicting_options_are_refused_before_the_command_runs(
     path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], sentence: str
 ) -> None:
     before = tahoe.Table(path).version()

@@ -81,7 +81,7 @@ def test_functions_of_numbers_give_what_spark_gives(text: str, value: Any) -> No
     "text",
     ["power(-8 * one, 0.5)", "power(one, 1D / 0.0000000001D * 1e300)", "sqrt(-1 * one)", "round(CAST('NaN' AS DOUBLE) * one, 1)"],
 )
-def test_what_has_no_number_is_nan(text: str) -> None:
+def test_results_without_a_number_are_nan(text: str) -> None:
     assert math.isnan(answer(text))
 
 

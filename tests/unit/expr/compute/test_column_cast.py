@@ -72,7 +72,7 @@ def test_columns_are_cast_value_by_value(values: pa.Array, target: DataType, fou
     assert cast(values, target) == found
 
 
-def test_what_does_not_fit_is_an_error_and_null_where_that_is_asked() -> None:
+def test_values_that_do_not_fit_raise_or_become_null_on_request() -> None:
     for values, target in (
         (pa.array([1, 128]), PrimitiveType("byte")),
         (pa.array([1.0, math.nan]), LONG),

@@ -76,7 +76,7 @@ def test_values_are_those_of_spark(text, expected):
         ("CAST(b * 1e300 AS BIGINT)", "CAST_OVERFLOW", 0),
     ],
 )
-def test_what_cannot_be_computed_names_the_expression_and_the_row(text, code, row):
+def test_errors_name_the_expression_and_the_row(text, code, row):
     with pytest.raises(InvalidRequest, match=f"row {row}") as caught:
         values(text)
     assert caught.value.code == code

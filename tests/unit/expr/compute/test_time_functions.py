@@ -106,5 +106,5 @@ def test_a_time_zone_that_moves_a_day_out_of_the_calendar_is_an_error_of_its_row
         ("date_format(DATE '2024-01-01', 'EEEE')", "DATATYPE_MISMATCH"),
     ],
 )
-def test_what_is_no_date_is_an_error(text: str, value: Any) -> None:
+def test_texts_that_are_no_dates_are_errors(text: str, value: Any) -> None:
     assert answer(text) == value

@@ -21,7 +21,7 @@ def test_comments_and_blanks_are_no_tokens() -> None:
     assert cut("a -- goes on \\\n still\nb") == [(WORD, "a"), (WORD, "b")]
 
 
-def test_what_is_quoted_is_one_token_whatever_is_in_it() -> None:
+def test_quoted_text_is_one_token_whatever_is_in_it() -> None:
     assert cut("'a -- b' `or ``x` \"/*\" r'\\d' $t$ it's $t$") == [
         (STRING, "'a -- b'"),
         (NAME, "`or ``x`"),
@@ -32,7 +32,7 @@ def test_what_is_quoted_is_one_token_whatever_is_in_it() -> None:
 
 
 @pytest.mark.parametrize("text", ["a 'open", "a `open", "a /* open /* */", "a $t$ open $u$"])
-def test_what_does_not_end_ends_the_tokens_where_it_begins(text: str) -> None:
+def test_an_unterminated_token_ends_the_tokens_where_it_begins(text: str) -> None:
     tokens, end = scan(PATTERN, text)
     assert ([token for _, token, _ in tokens], end) == (["a"], 2)
 

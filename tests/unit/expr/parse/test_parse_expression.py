@@ -116,7 +116,7 @@ def parse(text: str, time_zone: str = "UTC") -> Any:
         ("st IS NOT NULL", "`st` IS NOT NULL"),
     ],
 )
-def test_what_is_on_the_list_is_understood(text: str, expected: str | None) -> None:
+def test_listed_functions_are_parsed(text: str, expected: str | None) -> None:
     if expected is None:
         with pytest.raises(InvalidRequest):
             parse(text)
@@ -286,7 +286,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_what_is_not_on_the_list_is_refused(text: str) -> None:
+def test_functions_that_are_not_listed_are_refused(text: str) -> None:
     with pytest.raises(InvalidRequest):
         parse(text)
 
@@ -321,7 +321,7 @@ BEYOND_PREDICATES = {
 
 
 @pytest.mark.parametrize("text", BEYOND_PREDICATES)
-def test_what_predicates_cannot_say_is_decided_by_the_expression(text: str) -> None:
+def test_conditions_beyond_predicates_are_decided_by_the_expression(text: str) -> None:
     condition = row_condition(text, SCHEMA)
     assert condition.beyond_predicate == parse_condition(text, SCHEMA)
     assert str(condition.predicate) == (BEYOND_PREDICATES[text] or "true")
@@ -417,7 +417,7 @@ def test_a_constant_is_what_spark_reads(text: str, value: Any) -> None:
         ),
     ],
 )
-def test_what_is_no_expression_or_no_constant_is_refused(text: str) -> None:
+def test_invalid_expressions_and_constants_are_refused(text: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         parse_expression(text, SCHEMA)
     assert len(str(caught.value)) < 1_000

@@ -21,7 +21,7 @@ def test_an_empty_text_is_at_its_end() -> None:
     assert Tokens(" -- nothing").at_end
 
 
-def test_what_does_not_end_is_reported_with_its_place() -> None:
+def test_unterminated_tokens_are_reported_with_their_position() -> None:
     with pytest.raises(InvalidRequest, match=r"begins with ''open.*' at character 5 does not end") as caught:
         Tokens("a = 'open")
     assert caught.value.code == "PARSE_SYNTAX_ERROR"

@@ -85,7 +85,7 @@ def test_terms_on_the_same_value_that_say_different_things_become_tables_one_aft
     assert [(table.values, table.constants) for table in tables] == [((1, 2), ((3,), (3,))), ((1, 2), ((4,), (4,)))]
 
 
-def test_what_has_no_equality_or_a_null_stays_as_it_is() -> None:
+def test_alternatives_without_an_equality_or_with_a_null_stay_unchanged() -> None:
     parts: list[Predicate] = [pair(1, ">", None), Comparison("<=>", A, Literal(1, LONG)), StartsWith(S, "x"), In(A, ())]
     floating: list[Predicate] = [Comparison("=", X, Literal(value, DOUBLE)) for value in (1.0, math.nan)]
     assert split([*parts, *floating]) == ([], [*parts, *floating])

@@ -71,7 +71,7 @@ def test_nan_is_read_by_its_name() -> None:
         ([1], ArrayType(to("long"), True), "TAHOE_EXPRESSION_NOT_ALLOWED"),
     ],
 )
-def test_what_does_not_fit_is_refused_with_its_kind(value: Any, target: DataType, code: str) -> None:
+def test_constants_that_do_not_fit_are_refused_with_their_kind(value: Any, target: DataType, code: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         cast_value(value, target, UTC)
     assert caught.value.code == code

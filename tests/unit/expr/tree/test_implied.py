@@ -86,7 +86,7 @@ def test_there_is_something_to_test():
     assert len(TEXTS) > 400
 
 
-def test_what_is_implied_is_true_wherever_the_expression_is():
+def test_an_implication_is_true_wherever_the_expression_is():
     for text in TEXTS:
         is_implied(text)
 
@@ -132,6 +132,6 @@ def test_of_two_tables_only_one_is_spoken_of():
     assert str(predicate) == "`c_date` > DATE '2020-01-01'"
 
 
-def test_what_is_never_true_implies_false():
+def test_an_expression_that_is_never_true_implies_false():
     assert to_predicate(parse_condition("NULL AND c_byte = 1", SCHEMA)) == FALSE
     assert to_predicate(parse_condition("true", SCHEMA)) is None

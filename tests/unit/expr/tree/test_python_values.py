@@ -41,6 +41,6 @@ def test_a_value_as_sql(value: Any, text: str) -> None:
 
 
 @pytest.mark.parametrize("value", [object(), [1], {"a": 1}, Decimal("NaN"), dt.time(1)], ids=str)
-def test_what_is_no_constant_is_refused_by_its_column(value: Any) -> None:
+def test_values_that_are_no_constants_are_refused_by_their_column(value: Any) -> None:
     with pytest.raises(InvalidRequest, match="for 'c' cannot be written as an SQL literal"):
         sql_texts({"c": value})

@@ -171,7 +171,7 @@ def test_values_of_all_types_are_typed(tmp_path: Path) -> None:
     assert DeltaTable(str(tmp_path)).get_add_actions().num_rows == 1
 
 
-def test_what_is_not_a_file_has_row_groups_of_its_own_and_files_follow_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_actions_other_than_files_have_their_own_row_groups_and_files_follow_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoint_module, "ROWS_IN_ROW_GROUP", 10)
     log = memory_log()
     log.begin(*(add(f"f{i}") for i in range(25)))

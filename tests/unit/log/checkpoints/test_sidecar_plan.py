@@ -25,7 +25,7 @@ from tahoe.log.checkpoints.v2_writer import ROWS_IN_SIDECAR, Written, plan_sidec
         ([], [], 0, []),
     ],
 )
-def test_what_is_written_is_what_changed_and_small_neighbours_of_it(
+def test_changed_sidecars_and_their_small_neighbours_are_written(
     rows: list[int], changed: list[int], new: int, expected: list[object]
 ) -> None:
     assert plan_sidecars(rows, [number in changed for number in range(len(rows))], new, 100) == expected

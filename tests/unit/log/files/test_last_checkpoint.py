@@ -20,7 +20,7 @@ from tahoe.log.files.paths import LAST_CHECKPOINT
 from tahoe.store.object_store import open_store
 
 
-def test_what_is_written_is_read_and_its_checksum_fits(memory_url: str) -> None:
+def test_a_written_hint_is_read_and_its_checksum_matches(memory_url: str) -> None:
     store = open_store(memory_url)
     assert read_last_checkpoint(store) is None
     hint = LastCheckpoint(version=7, size=3)
@@ -50,7 +50,7 @@ def test_a_damaged_hint_is_none_and_that_is_logged(memory_url: str, caplog: pyte
         '{"version": 1, "version": 2, "size": 1}',
     ],
 )
-def test_what_is_no_hint_is_refused(text: str) -> None:
+def test_invalid_hints_are_refused(text: str) -> None:
     with pytest.raises((ValueError, KeyError, TypeError)):
         parse_last_checkpoint(text.encode())
 

@@ -121,7 +121,7 @@ def test_a_checkpoint_that_lost_a_demanded_member_gives_way_to_the_commits_or_is
             _read(log, predicate)
 
 
-def test_what_parsed_partition_values_say_does_not_hide_a_file_without_partition_values() -> None:
+def test_parsed_partition_values_do_not_hide_a_file_without_partition_values() -> None:
     log = memory_log()
     log.begin(*(add(f"b{i}", part="b") for i in range(10)), *(add(f"a{i}") for i in range(10)))
     log.versions[-1] = {key: replace(f, partition_values={}) if f.path == "a3" else f for key, f in log.versions[-1].items()}

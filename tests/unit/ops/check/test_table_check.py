@@ -397,7 +397,7 @@ def test_a_file_of_many_vectors_is_read_once(tmp_path: Path) -> None:
     [('\\"minValues\\":{\\"id\\":10', '\\"minValues\\":{\\"id\\":18'), ('\\"numRecords\\":10', '\\"numRecords\\":18')],
     ids=["a bound", "the number of rows"],
 )
-def test_what_a_read_refuses_for_its_footer_is_reported(tmp_path: Path, member: str, changed: str, deep: bool) -> None:
+def test_footers_that_a_read_refuses_are_reported(tmp_path: Path, member: str, changed: str, deep: bool) -> None:
     """As other writers leave a table: nothing but the data file itself contradicts the statistics in the log."""
     table = Table.create(tmp_path / "t", pa.schema([("id", pa.int64())]))
     for start in (0, 10):
@@ -426,7 +426,7 @@ def test_of_a_large_table_the_newest_footers_are_read(root: Path, monkeypatch: p
     assert sorted(asked) == sorted(unquote(path) for path in newest)
 
 
-def test_what_a_check_does_is_reported(root: Path) -> None:
+def test_progress_of_a_check_is_reported(root: Path) -> None:
     progress = Reported()
     check_table(LocalLogStore(root), deep=True, progress=progress)
     last = {step: (done, total) for step, done, total in progress.reports}

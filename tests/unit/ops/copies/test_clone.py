@@ -219,7 +219,7 @@ def test_a_clone_that_is_being_made_keeps_its_files(root):
 
 
 @pytest.mark.damages_tables
-def test_what_cannot_be_a_clone_is_refused(root):
+def test_requests_that_cannot_become_a_clone_are_refused(root):
     source = table_of(root)
     source.clone(f"{root}/clone")
     cases = [

@@ -78,7 +78,7 @@ def test_a_column_that_is_in_the_files_too_has_the_type_and_value_of_the_folder(
     assert of(store).to_arrow().to_pylist() == [{"id": 7, "name": "a"}]
 
 
-def test_what_is_a_table_stays_as_it_is(store):
+def test_an_existing_table_stays_unchanged(store):
     put(store, "a.parquet")
     assert of(store).convert_to_delta().version == 0
     again = of(store).convert_to_delta({"no": "date"})
@@ -99,7 +99,7 @@ def test_of_two_that_convert_side_by_side_one_finds_a_table(store):
     assert done.was_delta and of(store).version() == 0
 
 
-def test_what_cannot_become_a_table_is_refused_and_nothing_is_written(store):
+def test_folders_that_cannot_become_a_table_are_refused_and_nothing_is_written(store):
     with pytest.raises(NotFound) as caught:
         of(store).convert_to_delta()
     assert caught.value.code == "DELTA_EMPTY_DIRECTORY"

@@ -50,7 +50,7 @@ def test_nanoseconds_and_unknown_types_are_refused_by_name():
         schema_of(("t", pa.time64("us")))
 
 
-def test_what_spark_noted_comes_first():
+def test_the_schema_that_spark_recorded_comes_first():
     note = '{"type":"struct","fields":[{"name":"n","type":"short","nullable":false,"metadata":{"comment":"c","own":"x"}}]}'
     schema = pa.schema([("n", pa.int32())], {"org.apache.spark.sql.parquet.row.metadata": note})
     (column,) = footer_schema(footer(schema), "f")
@@ -69,7 +69,7 @@ def test_what_spark_noted_comes_first():
         ),
     ],
 )
-def test_what_spark_noted_and_delta_has_not_is_refused_and_not_read_as_what_it_looks_like(kind, code):
+def test_spark_types_that_delta_lacks_are_refused_and_not_read_as_their_storage_type(kind, code):
     note = f'{{"type":"struct","fields":[{{"name":"x","type":"{kind}","nullable":true,"metadata":{{}}}}]}}'
     schema = pa.schema([("x", pa.int64())], {"org.apache.spark.sql.parquet.row.metadata": note})
     with pytest.raises(Unsupported, match="'x'") as error:

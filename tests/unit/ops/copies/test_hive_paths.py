@@ -27,7 +27,7 @@ def test_folders_give_columns_and_values(name, expected):
 
 
 @pytest.mark.parametrize("value", ["plain", "a/b", "50%", "a=b", "ü ñ", "tab\there", None])
-def test_what_is_written_so_is_read_so(value):
+def test_written_paths_are_read_back(value):
     assert folder_values(f"{hive_folder(['p'], {'p': value})}/f.parquet") == [("p", value)]
 
 

@@ -219,7 +219,7 @@ def refused(table: Table, kind: type = Unsupported, zone: str = "UTC") -> str:
         *(("at", HourTransform(), zone, False) for zone in ("UTC", "Etc/UTC", "Z", "GMT", "+00:00", "UTC+0", "GMT-00:00")),
     ],
 )
-def test_what_depends_on_the_time_zone_is_converted_in_utc_alone(catalog, source, transform, zone, is_refused):
+def test_transforms_that_depend_on_the_time_zone_are_converted_in_utc_alone(catalog, source, transform, zone, is_refused):
     theirs = partitioned(catalog, (source, transform, source if transform == IdentityTransform() else "p"))
     table = of(theirs)
     if is_refused:

@@ -83,7 +83,7 @@ def test_columns_that_were_renamed_added_and_dropped_are_found_by_id(catalog):
     assert table.to_arrow().num_rows == 5
 
 
-def test_what_the_log_shows(catalog):
+def test_the_history_of_a_converted_table(catalog):
     theirs = made(catalog, properties={"team": "me", "delta.appendOnly": "true"})
     theirs.append(ROWS)
     table = of(theirs)
@@ -341,7 +341,7 @@ def test_files_outside_of_the_folder_are_refused(catalog, tmp_path):
     assert refused(of(theirs), CorruptTable) == "TAHOE_PATH_OUTSIDE_TABLE"
 
 
-def test_what_is_no_iceberg_table_or_ambiguous_is_refused(catalog, tmp_path):
+def test_missing_and_ambiguous_iceberg_tables_are_refused(catalog, tmp_path):
     assert refused(Table(tmp_path / "nothing"), NotFound) == "DELTA_TABLE_NOT_FOUND"
     theirs = made(catalog)
     table = of(theirs)

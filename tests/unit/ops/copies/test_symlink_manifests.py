@@ -83,7 +83,7 @@ def test_each_commit_renews_the_manifests_of_what_it_changed(path: Path):
     assert set(listed(path)) == {"p=a", "p=b"}
 
 
-def test_what_its_readers_would_read_wrong_is_refused(path: Path, tmp_path: Path):
+def test_tables_that_manifest_readers_would_misread_are_refused(path: Path, tmp_path: Path):
     table = Table.create(path, SCHEMA, properties={"delta.enableDeletionVectors": "true"})
     table.append(rows("a", "b"))
     table.generate()

@@ -41,7 +41,7 @@ READERS: dict[str, Callable[[str], list[int]]] = {
 
 
 @pytest.mark.parametrize("feature", FEATURES_TRIED)
-def test_what_is_said_of_the_engines_here_is_so(tmp_path: Path, feature: str) -> None:
+def test_statements_about_the_installed_engines_are_true(tmp_path: Path, feature: str) -> None:
     table = Table.create(tmp_path, ROWS.schema, properties=FEATURES_TRIED[feature])
     table.append(ROWS)
     if feature == "deletionVectors":
@@ -91,7 +91,7 @@ def test_old_engines_know_numbers_alone() -> None:
     assert answers(named("columnMapping"), "delta-spark", "2.0 to 2.2") == ("no", "no", "it knows no features by name")
 
 
-def test_what_nobody_says_is_unknown_and_what_is_said_is_not() -> None:
+def test_engines_without_a_documented_answer_are_unknown_and_others_are_not() -> None:
     assert answers(named("v2Checkpoint"), "Amazon Athena", "engine version 3") == (
         "unknown",
         "no",
@@ -111,7 +111,7 @@ def test_releases_of_delta_spark_know_what_their_own_list_says() -> None:
     assert all(item.is_complete for item in spark)
 
 
-def test_what_is_no_hindrance_unless_it_is_used_is_not_answered() -> None:
+def test_features_that_matter_only_if_used_have_no_answer() -> None:
     assert answers(Protocol(1, 3), "delta-kernel (Rust)", "0.27") == ("yes", "no", "to write: checkConstraints")
     assert answers(Protocol(1, 2), "delta-kernel (Rust)", "0.27") == (
         "yes",

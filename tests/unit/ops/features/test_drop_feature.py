@@ -240,7 +240,7 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("case", REFUSALS)
-def test_what_cannot_be_dropped_is_refused_by_the_references_class(tmp_path: Path, case: str) -> None:
+def test_features_that_cannot_be_dropped_are_refused_with_the_class_of_the_reference(tmp_path: Path, case: str) -> None:
     feature, properties, code = REFUSALS[case]
     table = made(tmp_path, properties)
     before = table.version()
@@ -392,7 +392,7 @@ def meddled(table: Table, meddlers: dict[str, list[Callable[[Table], object]]]) 
 
 
 @pytest.mark.parametrize("step", ["UNSET TBLPROPERTIES", "REORG", "DROP FEATURE"])
-def test_what_others_write_meanwhile_stays_and_has_nothing_of_the_feature(tmp_path: Path, step: str) -> None:
+def test_concurrent_commits_stay_and_have_no_trace_of_the_feature(tmp_path: Path, step: str) -> None:
     table = prepared(tmp_path, "deletionVectors")
     before = content(table)
     ours = meddled(table, {step: [lambda other: other.append(rows(100, "c")), lambda other: other.delete("id = 101")]})

@@ -58,7 +58,7 @@ def have(path: Path, feature: str) -> Table:
 
 
 @pytest.mark.parametrize("feature", FEATURES)
-def test_what_the_table_of_features_says_is_so(tmp_path: Path, feature: str) -> None:
+def test_the_table_of_features_is_true(tmp_path: Path, feature: str) -> None:
     row, table = FEATURES[feature], made(tmp_path / "t", feature=feature)
     if not row.supports(Use.WRITE):
         code = f"DELTA_UNSUPPORTED_FEATURES_FOR_{'WRITE' if row.supports(Use.READ) else 'READ'}"

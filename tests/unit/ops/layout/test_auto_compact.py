@@ -65,7 +65,7 @@ def test_fifty_small_files_of_a_partition_become_one(store: LogStore, name: str,
 
 
 @pytest.mark.parametrize("value", ["auto", "legacy"])
-def test_what_databricks_calls_so_compacts_too(store: LogStore, value: str) -> None:
+def test_values_of_databricks_compact_too(store: LogStore, value: str) -> None:
     table = table_of(store, {"delta.autoOptimize.autoCompact": value}, partitioned=False)
     table.append(rows(50), max_rows_per_file=1)
     assert (table.files().num_rows, table.history(1)[0]["operationParameters"]["predicate"]) == (1, "[]")
@@ -115,7 +115,7 @@ def test_files_that_come_back_stay_as_they_are(store: LogStore) -> None:
     assert len(asked) == 1
 
 
-def test_what_it_meets_fails_nobody_and_is_reported(store: LogStore, caplog: pytest.LogCaptureFixture) -> None:
+def test_errors_of_compaction_fail_no_commit_and_are_reported(store: LogStore, caplog: pytest.LogCaptureFixture) -> None:
     table_of(store)
     writes = 0
 
@@ -196,7 +196,7 @@ def test_partitions_with_most_files_come_first_and_no_more_than_that(store: LogS
     assert [str(item.where) for item in asked] == ["(`p` <=> 'a') OR (`p` <=> 'b')"]
 
 
-def test_what_another_thread_compacts_is_left_to_it(store: LogStore) -> None:
+def test_files_that_another_thread_compacts_are_left_to_it(store: LogStore) -> None:
     table, reserved = table_of(store, {}), PartitionReservations()
     settings = AutoCompaction(True, min_files=2)
     with reserved.of(table.url, [(("p", "a"),)]):

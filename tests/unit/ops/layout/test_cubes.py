@@ -45,7 +45,7 @@ def test_a_bin_is_as_large_as_a_cube_may_be() -> None:
     assert [len(item) for item in bins([file(f"n{i}", 50) for i in range(4)], replace(RULES, least=300))] == [4]
 
 
-def test_what_is_clustered_by_other_columns_or_by_others_waits_for_full() -> None:
+def test_files_clustered_otherwise_wait_for_full() -> None:
     other = file("o", cube="1", columns=("a",))
     foreign = replace(file("f"), clustering_provider="somebody")
     assert bins([other, foreign]) == []

@@ -63,7 +63,7 @@ def test_it_shows_how_well_each_column_is_clustered() -> None:
     assert len(layout.after) == 1
 
 
-def test_what_it_says_of_then_comes_about() -> None:
+def test_predicted_results_come_about() -> None:
     table = table_of(files=32)
     keys, target = ["time", "user"], sum(table.files()["size"].to_pylist()) // 32
     before = table.layout(keys, target_file_size=target)

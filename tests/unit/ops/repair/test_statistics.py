@@ -42,7 +42,7 @@ def spoil(table: Table, text: str | None) -> None:
 
 
 @pytest.mark.parametrize("mapping", ["none", "name", "id"])
-def test_what_is_wrong_becomes_what_a_writer_would_have_said(mapping: str):
+def test_wrong_statistics_are_replaced_by_those_of_a_writer(mapping: str):
     table = new({"delta.columnMapping.mode": mapping, "delta.enableRowTracking": "true"})
     table.append(rows(1, 2, 3))
     right, with_ids = stats(table), repr(table.to_arrow(row_ids=True).to_pylist())

@@ -64,7 +64,7 @@ def test_a_key_names_a_column_or_a_field(key: str, path: tuple[str, ...]) -> Non
         ("s.", "TAHOE_NOT_ASSIGNABLE"),
     ],
 )
-def test_what_is_no_place_is_refused(key: str, code: str) -> None:
+def test_invalid_places_are_refused(key: str, code: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         place_of(key, [TABLE])
     assert caught.value.code == code

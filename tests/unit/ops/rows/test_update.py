@@ -141,7 +141,7 @@ def test_fields_of_structs_are_assigned_and_their_neighbours_stay(tmp_path: Path
         ({"id": "1 / 0"}, None, None),
     ],
 )
-def test_what_cannot_be_done_is_refused_before_a_file_is_written(
+def test_impossible_updates_are_refused_before_a_file_is_written(
     tmp_path: Path, values: dict[str, str], where: str | None, code: str | None
 ) -> None:
     table = make(tmp_path, {**VECTORS, **FEED})

@@ -68,7 +68,7 @@ def test_columns_are_added_where_they_are_asked_for_and_are_null_in_rows_that_ar
     assert table.check(deep=True) == []
 
 
-def test_what_cannot_be_added_is_refused(table):
+def test_columns_that_cannot_be_added_are_refused(table):
     first = pa.schema([("n", pa.int64())])
     refused("INVALID_FIELD_NAME", table.add_columns, first, inside="id")
     refused("UNRESOLVED_COLUMN.WITH_SUGGESTION", table.add_columns, first, inside="nope")
@@ -157,7 +157,7 @@ def test_a_column_changes_comment_place_and_not_null(tmp_path):
     refused("DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP", table.change_column, "w", data_type=PrimitiveType("long"))
 
 
-def test_what_collections_hold_has_neither_comment_nor_nullability_of_its_own(mapped):
+def test_elements_of_collections_have_neither_comment_nor_nullability(mapped):
     refused("DELTA_UNSUPPORTED_COMMENT_MAP_ARRAY", mapped.change_column, "l.element", comment="x")
     refused("INVALID_FIELD_NAME", mapped.rename_column, "l.element", "e")
     refused("DELTA_UNSUPPORTED_DROP_NESTED_COLUMN_FROM_NON_STRUCT_TYPE", mapped.drop_columns, ["l.element"])

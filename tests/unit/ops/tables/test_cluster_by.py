@@ -239,7 +239,7 @@ CASES: list[tuple[Callable[[], object], str]] = [
 
 
 @pytest.mark.parametrize(("made", "code"), CASES)
-def test_what_the_reference_refuses_is_refused_with_its_class(made: Callable[[], object], code: str) -> None:
+def test_columns_that_the_reference_refuses_are_refused_with_its_class(made: Callable[[], object], code: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         made()
     assert caught.value.code == code

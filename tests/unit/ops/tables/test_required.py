@@ -71,7 +71,7 @@ def test_an_empty_table_and_a_column_that_has_it_already_need_no_rows(tmp_path):
 
 
 @pytest.mark.parametrize("column", ["l.element.x", "m.value.y", "l.element", "m.value"])
-def test_what_an_array_or_a_map_holds_is_never_demanded(tmp_path, column):
+def test_elements_of_arrays_and_maps_are_never_required(tmp_path, column):
     table = table_of(tmp_path / "t", FULL)
     with pytest.raises(InvalidRequest) as error:
         table.change_column(column, nullable=False)

@@ -243,7 +243,7 @@ def test_another_writer_that_changes_files_meanwhile_does_not_stop_it(tmp_path: 
     ],
 )
 @pytest.mark.parametrize("dry_run", [False, True])
-def test_what_iceberg_cannot_have_is_refused_before_anything_is_committed(
+def test_tables_that_iceberg_cannot_represent_are_refused_before_anything_is_committed(
     tmp_path: Path, version: int, schema: pa.Schema, message: str, dry_run: bool
 ) -> None:
     table = Table.create(tmp_path / "t", schema)

@@ -42,13 +42,13 @@ def test_an_index_without_a_name_is_no_column_unless_the_table_has_it() -> None:
     assert as_table(frame.rename_axis("place")).column_names == ["id", "place"]
 
 
-def test_what_pandas_did_not_write_about_the_index_is_passed_over() -> None:
+def test_pandas_metadata_without_an_index_is_ignored() -> None:
     for reported in (b"no json", b"[]", b'{"index_columns": [{"kind": "range"}]}'):
         data = TABLE.replace_schema_metadata({b"pandas": reported})
         assert in_hand(data) is data
 
 
-def test_what_is_no_arrow_data_is_refused_with_the_remedy() -> None:
+def test_other_objects_are_refused_with_the_remedy() -> None:
     with pytest.raises(InvalidRequest, match="found list") as caught:
         in_hand([{"id": 1}])
     assert caught.value.code == "TAHOE_NOT_ARROW_DATA" and "Collect" not in caught.value.message

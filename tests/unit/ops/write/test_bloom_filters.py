@@ -68,7 +68,7 @@ def test_appends_and_optimize_give_the_columns_filters(mode: str) -> None:
     ("columns", "reported"),
     [("gone", "'gone'"), ("key, tags", "'tags'"), ("p", "'p'"), ("b", "'b'"), ("s", "'s'"), ("a b c,,", "list")],
 )
-def test_what_can_have_none_is_reported_once_and_fails_no_write(columns: str, reported: str) -> None:
+def test_columns_that_can_have_no_filter_are_reported_once_and_fail_no_write(columns: str, reported: str) -> None:
     table = table_of(columns)
     with pytest.warns(TahoeWarning, match=f"tahoe.bloomFilterColumns of table .*{reported}"):
         append(table)

@@ -259,7 +259,7 @@ def test_a_generated_column_has_the_type_of_its_expression(tmp_path):
         ({"delta__generationExpression": "v IS NULL"}, {}, "DELTA_GENERATED_COLUMNS_DATA_TYPE_MISMATCH"),
     ],
 )
-def test_what_a_rule_reads_does_not_change_its_type(tmp_path, metadata, properties, code):
+def test_columns_in_a_rule_do_not_change_their_type(tmp_path, metadata, properties, code):
     schema = StructType((field("a", P("long")), field("v", P("void")), field("g", P("boolean"), **metadata)))
     table = Table.create(tmp_path / "t", schema, properties=properties)
     table.append(rows(a=[1], w=[2]), merge_schema=True)

@@ -127,7 +127,7 @@ def test_clustering_leaves_them_as_they_are(tmp_path):
     ],
     ids=["files differ", "no type of Delta", "by ids"],
 )
-def test_what_cannot_be_carried_as_it_is_is_put_together(tmp_path, shapes, properties):
+def test_variants_that_cannot_be_copied_as_stored_are_reassembled(tmp_path, shapes, properties):
     table = shredded_table(tmp_path, shapes, **properties)
     table.optimize()
     assert {field.name for kind in kinds(table) for field in kind.fields} == {"metadata", "value"}

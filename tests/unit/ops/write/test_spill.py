@@ -48,7 +48,7 @@ def test_rows_that_are_not_sorted_come_to_their_groups_too() -> None:
         assert [v for batch in spill.take(5) for v in batch["v"].to_pylist()] == [1, 3, 4]
 
 
-def test_what_is_on_disk_goes_with_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spilled_files_are_deleted_after_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
     def fail() -> None:

@@ -90,7 +90,7 @@ def tables(draw: st.DrawFn) -> tuple[StructType, list[str], pa.Table]:
 
 @given(tables(), st.sampled_from(["none", "name", "id"]), st.none() | st.integers(1, 3), st.booleans(), st.data())
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much])
-def test_what_is_written_comes_back(table, mode, max_rows, compatible, data):
+def test_written_rows_are_read_back(table, mode, max_rows, compatible, data):
     schema, partition_columns, rows = table
     assigned, highest = assign_ids(schema, 0, SeededClock(), mode, nested_ids=compatible)
     properties = {"delta.columnMapping.mode": mode, "delta.columnMapping.maxColumnId": str(highest)}

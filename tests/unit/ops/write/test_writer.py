@@ -383,7 +383,7 @@ def test_other_holders_of_arrow_data_are_taken(store, kind):
     assert read_back(config, store, adds).to_pydict() == data.to_pydict()
 
 
-def test_what_is_no_arrow_data_is_refused_by_its_type(store):
+def test_objects_other_than_arrow_data_are_refused_by_their_type(store):
     nothing_written(store, config_of(struct(v=P("long"))), [{"v": 1}], InvalidRequest)
 
 

@@ -40,7 +40,7 @@ def column(data_type, text):
         ("timestamp_ntz", "localtimestamp()", datetime(2020, 9, 13, 8, 26, 40, 123000)),
     ],
 )
-def test_what_a_text_means(kind, text, value):
+def test_the_meaning_of_a_default(kind, text, value):
     actual = default_of(column(PrimitiveType(kind), text), "t", MOMENT)
     one_row = pa.table({"row": [0]})
     assert compute(actual.value, one_row)[0].as_py() == value

@@ -97,7 +97,7 @@ def test_metadata_that_contradicts_itself_is_named(metadata):
         (column(**{"delta.generationExpression": "1"}), (), "WITH_GENERATED_EXPRESSION"),
     ],
 )
-def test_what_no_new_table_may_have(field, partitioned, code):
+def test_identity_columns_that_no_new_table_may_have(field, partitioned, code):
     with pytest.raises(InvalidRequest) as caught:
         check_new_identity(StructType((field,)), partitioned, "t")
     assert caught.value.code == f"DELTA_IDENTITY_COLUMNS_{code}"

@@ -136,7 +136,7 @@ def no_row_is_lost(question):
 
 
 @pytest.mark.parametrize(("kind", "text"), [(kind, text) for kind, texts in GROWING.items() for text in texts])
-def test_what_grows_turns_every_comparison_into_one(kind, text):
+def test_monotonic_expressions_turn_every_comparison_into_one(kind, text):
     (partition,) = generated_partitions(schema_of(kind, text), ["p"])
     assert partition.grows
     values = {"timestamp": datetime(2020, 5, 5, tzinfo=UTC), "timestamp_ntz": datetime(2020, 5, 5), "date": date(2020, 5, 5)}
@@ -148,7 +148,7 @@ def test_what_grows_turns_every_comparison_into_one(kind, text):
 
 
 @pytest.mark.parametrize(("kind", "text"), [(kind, text) for kind, texts in OTHERS.items() for text in texts])
-def test_what_does_not_grow_says_nothing_of_greater_and_less(kind, text):
+def test_expressions_that_are_not_monotonic_imply_no_comparison(kind, text):
     for partition in generated_partitions(schema_of(kind, text), ["p"]):
         assert not partition.grows
         assert partition.implied(Comparison(">", Column(("b",)), Literal(None, P(kind)))) is None
@@ -177,7 +177,7 @@ def test_years_that_text_does_not_sort_stay():
     assert evaluate(actual, rows).to_pylist() == [True, True, False, True]
 
 
-def test_what_is_not_understood_or_reads_more_columns_is_left_alone():
+def test_unparsed_expressions_and_those_on_more_columns_are_ignored():
     two = StructField("p", P("long"), True, {"delta.generationExpression": "b + c"})
     strange = StructField("q", P("long"), True, {"delta.generationExpression": "my_udf(b)"})
     other_type = StructField("r", P("long"), True, {"delta.generationExpression": "CAST(b AS INT)"})

@@ -171,7 +171,7 @@ def chains(kind, *texts):
     return [[item.column.name for item in chain.parts] for chain in time_parts(generated_partitions(schema, schema.names[1:]))]
 
 
-def test_what_grows_together():
+def test_monotonic_parts_of_time():
     assert chains("timestamp", "HOUR(b)", "MONTH(b)", "YEAR(b)", "DAY(b)") == [["p2", "p1", "p3", "p0"]]
     assert chains("timestamp", "YEAR(b)", "DAY(b)", "HOUR(b)") == []
     assert chains("date", "YEAR(b)", "QUARTER(b)", "MONTH(b)") == [["p0", "p1", "p2"]]
@@ -180,7 +180,7 @@ def test_what_grows_together():
     assert chains("timestamp", "DATE_FORMAT(b, 'yyyy')", "DATE_FORMAT(b, 'MM-dd')", "HOUR(b)") == [["p0", "p1", "p2"]]
 
 
-def test_what_does_not_grow_together():
+def test_parts_of_time_that_are_not_monotonic():
     assert chains("date", "YEAR(b)", "DATE_FORMAT(b, 'MM')") == []  # of one day the year, and the month of another
     assert chains("timestamp", "YEAR(b)", "MONTH(ADD_MONTHS(b, 5))") == []
     assert chains("timestamp", "DATE_FORMAT(TRUNC(b, 'YEAR'), 'yyyy-MM')", "DAY(b)") == []

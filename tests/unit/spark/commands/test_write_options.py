@@ -38,7 +38,7 @@ def test_rows_that_match_are_named_by_a_condition_or_by_columns():
     ],
     ids=str,
 )
-def test_what_excludes_rows_that_match_is_refused(options, code):
+def test_options_that_exclude_matching_rows_are_refused(options, code):
     with pytest.raises(InvalidRequest) as caught:
         request(**options)
     assert caught.value.code == code

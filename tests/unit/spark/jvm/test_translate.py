@@ -87,7 +87,7 @@ def test_a_chain_of_any_length_is_read(terms: int, left: bool) -> None:
 
 
 @pytest.mark.parametrize("depth", [5, 60, 300, 5_000])
-def test_what_is_nested_too_deep_to_follow_is_not_said(depth: int) -> None:
+def test_too_deeply_nested_expressions_are_not_translated(depth: int) -> None:
     actual = equal(0)
     for n in range(1, depth):
         actual = Catalyst(
@@ -103,7 +103,7 @@ def test_what_is_nested_too_deep_to_follow_is_not_said(depth: int) -> None:
         assert evaluate(part, pa.table({"id": [depth - 1]})).to_pylist() == [True]
 
 
-def test_what_cannot_be_said_leaves_out_what_must_be_exact_only() -> None:
+def test_untranslatable_parts_are_left_out_unless_they_must_be_exact() -> None:
     unknown = Catalyst("Rand")
     some = Catalyst("And", equal(1), unknown)
     assert to_predicate(some, NAMES, exact=False) == compared("=", 1)
@@ -114,7 +114,7 @@ def test_what_cannot_be_said_leaves_out_what_must_be_exact_only() -> None:
     assert denied == Not(compared("=", 1))
 
 
-def test_what_json_leaves_out_is_asked_of_the_node_itself_however_deep_it_is() -> None:
+def test_values_missing_from_the_json_are_read_from_the_node_at_any_depth() -> None:
     late = Catalyst("LessThan", column("at"), moment(1_000_000))
     actual = to_predicate(chain("And", [late, *(equal(n) for n in range(2_000))]), NAMES, exact=False)
     assert isinstance(actual, And)

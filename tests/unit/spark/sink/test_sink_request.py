@@ -28,7 +28,7 @@ def test_a_stream_has_no_other_number_than_its_own() -> None:
     assert request.options.app is None
 
 
-def test_what_is_refused_is_named() -> None:
+def test_refused_options_are_named() -> None:
     with pytest.raises(Unsupported) as caught:
         sink_request("Update", None, {}, {})
     assert caught.value.code == "DELTA_UNSUPPORTED_OUTPUT_MODE"

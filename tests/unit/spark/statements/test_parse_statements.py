@@ -130,7 +130,7 @@ def test_every_statement_has_a_case():
         "INSERT INTO t VALUES ('delta.`/p`')",
     ],
 )
-def test_what_spark_parses_is_left_to_it(text):
+def test_statements_that_spark_parses_are_left_to_it(text):
     assert parse(text) is None
 
 
@@ -143,7 +143,7 @@ def test_what_spark_parses_is_left_to_it(text):
         ("REORG TABLE delta.`/p` WHERE a = 1 APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))", "expected PURGE"),
     ],
 )
-def test_what_cannot_be_understood_is_reported_with_its_place(text, message):
+def test_statements_that_cannot_be_parsed_are_reported_with_their_position(text, message):
     with pytest.raises(SqlSyntaxError, match=message):
         parse(text)
 

@@ -58,7 +58,7 @@ def test_options(options: dict[str, str], expected: SourceOptions) -> None:
 
 
 @pytest.mark.parametrize("value", ["", "0", "b", "-1", "1.5m", "10x", "1bm", "1 m m"])
-def test_what_is_no_size_is_refused(value: str) -> None:
+def test_invalid_sizes_are_refused(value: str) -> None:
     with pytest.raises(TahoeError) as caught:
         meant(maxBytesPerTrigger=value)
     assert caught.value.code == "DELTA_ILLEGAL_OPTION" and "maxBytesPerTrigger" in str(caught.value)
@@ -74,20 +74,20 @@ def test_what_is_no_size_is_refused(value: str) -> None:
     ],
     ids=str,
 )
-def test_what_a_stream_cannot_track_its_schema_by_is_refused(options: dict[str, str], named: str) -> None:
+def test_invalid_schema_tracking_locations_are_refused(options: dict[str, str], named: str) -> None:
     with pytest.raises(TahoeError) as caught:
         meant(**options)
     assert caught.value.code == "DELTA_ILLEGAL_OPTION" and f"'{named}'" in str(caught.value)
 
 
-def test_what_allows_changes_where_nothing_is_tracked_is_reported() -> None:
+def test_options_that_allow_changes_without_tracking_are_reported() -> None:
     reset_warnings()
     with pytest.warns(TahoeWarning, match="It requires schemaTrackingLocation"):
         assert meant(allowSourceColumnDrop="always").schema_tracking_location is None
     reset_warnings()
 
 
-def test_what_is_not_there_is_refused_by_its_name() -> None:
+def test_unknown_options_are_refused_by_name() -> None:
     refused = [option.name for option in STREAM_READER_OPTIONS if option.state is State.REFUSED]
     assert {"endingTimestamp", "endingVersion"} <= set(refused)
     for name in refused:

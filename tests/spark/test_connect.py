@@ -151,6 +151,18 @@ class TestNames:
         assert {"k": "v", "l": "w"}.items() <= made["like_delta"].properties.items()
         assert made["like_parquet"].properties["k"] == "v"
 
+    @pytest.mark.parametrize("name", ["it's", "slash\\", "x\\' LIKE 'y", "(", "a*b", "nul\0"])
+    def test_any_characters_in_a_name_are_part_of_the_name(self, connect: Any, name: str) -> None:
+        with remote():
+            connect.sql("CREATE TABLE axb (id BIGINT) USING delta")
+            try:
+                with pytest.raises(
+                    Exception, match=r"DELTA_MISSING_DELTA_TABLE|DELTA_TABLE_NOT_FOUND|TABLE_OR_VIEW_NOT_FOUND|not a Delta table"
+                ):
+                    DeltaTable.forName(connect, f"`{name}`")
+            finally:
+                connect.sql("DROP TABLE axb")
+
     def test_copies_and_conversions(self, connect: Any, tmp_path: Path) -> None:
         with remote():
             connect.range(4).write.parquet(str(tmp_path / "p"))

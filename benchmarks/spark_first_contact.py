@@ -1,9 +1,10 @@
 """The cost of the first write and the first MERGE of a session compared with later ones, and of a small MERGE compared with a key scan.
 
-Each number of the first table is from a new process. Goals: the first at most twice the later ones plus the time of Spark's own
-first write; a MERGE of 100 rows into 4 million, with deletion vectors, at most twice the time of a query that reads the key column. With
-``--delta-spark`` only such MERGEs are measured, on tables with vectors and without, compared with delta-spark's in one JVM (goal without: 0.4
-of its time); that needs the environment of `make interop`.
+Each number of the first table is from a new process. Goals: the first at most twice the later ones plus the time of Spark's own first
+write; a MERGE of 100 rows into 4 million, with deletion vectors, at most twice the time of a query that reads the key column. With
+``--delta-spark`` only such MERGEs are measured, on tables with vectors and without, compared with delta-spark's in one JVM (goal without:
+0.4 of its time); that needs the environment of `make interop`. "Spark's part" is the first time, in a new process, of the queries that
+Spark must run for such a MERGE, on Parquet files.
 
     python benchmarks/spark_first_contact.py [--processes 3] [--rows 4000000] [--rounds 7] [--delta-spark] [--json]
 """
@@ -42,16 +43,17 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--part", help=argparse.SUPPRESS)
     parser.add_argument("--delta-spark", action="store_true")
     arguments = parser.parse_args()
-    if arguments.one:
-        print(f"TOLD {json.dumps(first_and_later(arguments.one))}")
+    if arguments.one or arguments.part:
+        print(f"FIGURES {json.dumps(first_and_later(arguments.one) if arguments.one else part_of_spark(arguments.part))}")
         return
     with tempfile.TemporaryDirectory() as folder:
         if arguments.delta_spark:
             figures = merges_of_both(folder, arguments.rows, arguments.rounds)
         else:
-            firsts = [reported(arguments.rows) for _ in range(arguments.processes)]
+            firsts = [in_new_process("--one") | in_new_process("--part") for _ in range(arguments.processes)]
             figures = {name: statistics.median(item[name] for item in firsts) for name in firsts[0]}
             figures |= small_merge(folder, arguments.rows, arguments.rounds)
     for name, figure in figures.items():
@@ -72,12 +74,41 @@ def main() -> None:
     Console(width=100).print(grid)
 
 
-def reported(rows: int) -> dict[str, float]:
-    """`first_and_later` of a new process."""
+def in_new_process(option: str) -> dict[str, float]:
+    """The figures of `first_and_later` or `part_of_spark` in a new process."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, __file__, "--one", folder, "--rows", str(rows)]
+        command = [sys.executable, __file__, option, folder]
         printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return json.loads(next(line for line in printed.splitlines() if line.startswith("TOLD ")).removeprefix("TOLD "))
+    return json.loads(next(line for line in printed.splitlines() if line.startswith("FIGURES ")).removeprefix("FIGURES "))
+
+
+def part_of_spark(folder: str) -> dict[str, float]:
+    """Seconds until a session has run the queries of its first small MERGE on Parquet files, without Delta.
+
+    They keep the source, read its keys, join it with the files and the positions of their rows, keep and read the pairs, and write the new
+    rows.
+    """
+    spark = session()
+    spark.range(1).count()
+    for number in range(6):
+        spark.range(1000).selectExpr("id", "id AS v").write.parquet(f"{folder}/{number}")
+
+    def queries() -> None:
+        source = spark.sql("SELECT id, 0 AS v FROM range(100)").localCheckpoint()
+        source.select("id").toArrow()
+        target = spark.read.parquet(f"{folder}/0").selectExpr("*", "_metadata.file_path AS file", "_metadata.row_index AS row")
+        pairs = (
+            target.alias("t")
+            .join(source.hint("broadcast").alias("s"), "id")
+            .selectExpr("id", "s.v", "file", "row")
+            .localCheckpoint()
+        )
+        pairs.select("file", "row").toArrow()
+        pairs.select("id", "v").write.parquet(f"{folder}/new")
+
+    taken = seconds(queries)
+    spark.stop()
+    return {"MERGE, Spark's part, first of a session": taken}
 
 
 def first_and_later(folder: str) -> dict[str, float]:

@@ -147,7 +147,9 @@ def test_a_dropped_table_with_an_older_metadata_file_or_a_twin_stays(client: Loc
     assert len(list((root / ".dropped" / "sales").iterdir())) == 3
 
 
-def test_tables_that_cannot_be_registered_are_refused_and_nothing_is_written(client: LocalClient, other: SqlCatalog, root: Path) -> None:
+def test_tables_that_cannot_be_registered_are_refused_and_nothing_is_written(
+    client: LocalClient, other: SqlCatalog, root: Path
+) -> None:
     table = made(other, root)
     older = table.metadata.metadata_log[-1].metadata_file
     for name, location, problem in (

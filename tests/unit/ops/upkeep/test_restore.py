@@ -188,7 +188,9 @@ def test_a_dry_run_changes_nothing(store: LogStore) -> None:
         (1, "2999-01-01", "DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS"),
     ],
 )
-def test_versions_that_cannot_be_restored_are_refused(store: LogStore, version: int | None, timestamp: str | None, code: str) -> None:
+def test_versions_that_cannot_be_restored_are_refused(
+    store: LogStore, version: int | None, timestamp: str | None, code: str
+) -> None:
     table = table_of(store)
     with pytest.raises(TahoeError) as caught:
         table.restore(version, timestamp)

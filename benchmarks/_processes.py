@@ -11,12 +11,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from _ratios import record
 from rich.console import Console
 from rich.table import Table as Grid
 
-__all__ = ["Measured", "answer", "by_turns", "show"]
+__all__ = ["Measured", "answer", "by_turns", "in_turn", "show"]
+
+Run = TypeVar("Run")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +44,18 @@ def answer(work: Callable[[], object]) -> None:
     os._exit(0)  # a library that aborts at the end of its process, as deltalake sometimes does, must not discard the result
 
 
+def in_turn(runs: Mapping[str, Run], number: int) -> list[tuple[str, Run]]:
+    """Return the runs of a round by name, in the opposite order in every second round.
+
+    The first run after a pause waits for memory that the machine has given to others.
+    """
+    return list(runs.items())[:: -1 if number % 2 else 1]
+
+
 def by_turns(
     script: Path, runs: Mapping[str, Sequence[str]], rounds: int, after: Callable[[], None] | None = None
 ) -> dict[str, list[Measured]]:
     """Each run in each round, in a new process each; the runs alternate, so that other load on the machine affects all of them.
-
-    Every second round is in the opposite order: the first process after a pause waits for memory that the machine has given to others.
 
     Args:
         runs: the script's arguments by the name of the run.
@@ -56,7 +65,7 @@ def by_turns(
     # Installed modules are compiled; so are these after the first round, even if the shell forbids bytecode.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     for number in range(rounds):
-        for name, arguments in list(runs.items())[:: -1 if number % 2 else 1]:
+        for name, arguments in in_turn(runs, number):
             done = subprocess.run(
                 [sys.executable, script, *arguments], check=True, capture_output=True, text=True, env=environment
             )

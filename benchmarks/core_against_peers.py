@@ -28,6 +28,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+from _processes import in_turn
 from _ratios import record
 from rich.console import Console
 from rich.table import Table as Grid
@@ -242,8 +243,7 @@ def measured(case: Case, origin: Path, rounds: int) -> dict[str, Taken]:
     taken = {name: Taken() for name in case.ways}
     for number in range(rounds + 1):
         results = set()
-        # Every second round is in the opposite order: the first way after a pause waits for memory that the machine has given to others.
-        for name, work in list(case.ways.items())[:: -1 if number % 2 else 1]:
+        for name, work in in_turn(case.ways, number):
             path = copied(origin) if case.changes else origin
             clock, processor = time.perf_counter(), processor_seconds()
             results.add(work(str(path)))

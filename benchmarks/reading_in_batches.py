@@ -47,7 +47,7 @@ def main() -> None:
 def measured(work: str, peers: tuple[str, ...], origin: Path, rounds: int) -> dict[str, list]:
     place = origin.with_name("place")
 
-    def again() -> None:
+    def reset() -> None:
         shutil.rmtree(place, ignore_errors=True)
         shutil.copytree(origin, place)
         if work == "vectors":
@@ -55,8 +55,8 @@ def measured(work: str, peers: tuple[str, ...], origin: Path, rounds: int) -> di
 
             tahoe.Table(place).set_properties({"delta.enableDeletionVectors": "true"})
 
-    again()
-    return by_turns(Path(__file__), {peer: ["--run", work, peer, str(place)] for peer in peers}, rounds, after=again)
+    reset()
+    return by_turns(Path(__file__), {peer: ["--run", work, peer, str(place)] for peer in peers}, rounds, after=reset)
 
 
 def make_table(path: Path, megabytes: int, files: int) -> None:

@@ -238,16 +238,16 @@ def _report(store: LogStore, segment: LogSegment, tail: Tail, differences: Seque
     """Raise the error for differences from a trustworthy checksum: that of the checkpoint, or of the log if there is none."""
     if not differences or tail.checksum is None or not _is_of(store, tail.checksum, segment.version):
         return
-    fault = "; ".join(differences)
+    stated = "; ".join(differences)
     name = checksum_name(segment.version)
-    begin = f"Table {store.url}: at version {segment.version} the checksum {name} says {fault}."
+    begin = f"Table {store.url}: at version {segment.version} the checksum {name} says {stated}."
     if segment.checkpoint is not None:
         file = segment.checkpoint.names[0]
         message = (
             f"{begin} The checkpoint {file} is short, a commit after it has lost lines or is not in its place, or the checksum is "
             "wrong: restore the damaged one from a backup, or delete the checksum if another reader confirms the log."
         )
-        raise DamagedCheckpoint(store.url, segment.checkpoint, file, fault, message)
+        raise DamagedCheckpoint(store.url, segment.checkpoint, file, stated, message)
     raise CorruptTable(
         f"{begin} A commit has lost lines or is not in its place, or the checksum is wrong: restore the damaged commit from a "
         "backup, or delete the checksum if another reader confirms the log.",

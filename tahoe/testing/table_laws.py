@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from tahoe.api.table import Table
 from tahoe.base.exceptions import NotFound
+from tahoe.expr.tree.predicate import text_literal
 from tahoe.log.replay import add_files
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.row_tracking import has_row_tracking
@@ -199,7 +200,4 @@ def _is_plain(value: object) -> bool:
 
 
 def _literal(value: int | str) -> str:
-    if isinstance(value, int):
-        return str(value)
-    text = value.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{text}'"
+    return str(value) if isinstance(value, int) else text_literal(value)

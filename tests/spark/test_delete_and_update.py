@@ -316,7 +316,8 @@ class TestFiles:
         finally:
             spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
         jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(path)]
-        assert (sum(len(list(job.stageIds)) for job in jobs) == 1) == (most == 100)
+        stages = sum(len(list(job.stageIds)) for job in jobs)
+        assert stages == 1 if most == 100 else stages > 1
         assert Table(path).to_arrow().num_rows == 90
 
     @pytest.mark.parametrize("read", [read_deltalake, read_duckdb], ids=["deltalake", "duckdb"])

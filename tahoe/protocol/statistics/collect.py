@@ -192,7 +192,7 @@ class _Column:
         self.least: Any = None
         self.greatest: Any = None
         self.nulls = 0
-        self._reported = has_bounds(leaf[-1].data_type)
+        self._has_bounds = has_bounds(leaf[-1].data_type)
         self._by_footer = by_footer
         self._in_footer: list[int] = []
 
@@ -202,7 +202,7 @@ class _Column:
             self.nulls += data.num_rows
             return
         self.nulls += values.null_count
-        if not self._reported or values.null_count == len(values):
+        if not self._has_bounds or values.null_count == len(values):
             return
         if self._by_footer and _are_short(values):
             self._in_footer.append(part)
@@ -223,11 +223,11 @@ class _Column:
             )
 
     def _add_extremes(self, least: object, greatest: object) -> None:
-        if not self._reported:
+        if not self._has_bounds:
             return
         if greatest is None:  # there are values without bounds
             self.least = self.greatest = None
-            self._reported = False
+            self._has_bounds = False
             return
         if least is not None:  # a column of NaN only has no least value
             self.least = least if self.least is None else min(self.least, least, key=_order)

@@ -4,9 +4,8 @@
     bitmaps ─rows_of─► the same files again: every live row, and whether it is selected ─► TableRows
 
 Of small tables the positions reach the driver, in a job of one stage; of others only bitmaps, computed by Spark's own aggregate. No Python
-worker runs. The second scan uses the bitmaps instead of the
-condition, so that exactly the selected rows change, even with a non-deterministic expression. `tahoe.ops.rows.row_changes` turns the
-bitmaps into actions, as without Spark.
+worker runs. The second scan uses the bitmaps instead of the condition, so that exactly the selected rows change, even with a
+non-deterministic expression. `tahoe.ops.rows.row_changes` turns the bitmaps into actions, as without Spark.
 """
 
 from __future__ import annotations

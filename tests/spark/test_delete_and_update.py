@@ -305,10 +305,11 @@ class TestFiles:
         assert len(left) == 150_000 - 9
         assert not {0, 32767, 32768, 131_072, 131_071} & set(left.to_pylist())
 
-    @pytest.mark.parametrize("most", [100, 99])
-    def test_rows_are_found_in_one_stage_if_their_positions_fit_the_driver(self, spark, path, monkeypatch, most):
-        monkeypatch.setattr("tahoe.spark.commands.row_changes._ROWS_ON_DRIVER", most)
-        spark.range(100).write.format("delta").option("delta.enableDeletionVectors", "true").save(path)
+    @pytest.mark.parametrize(("rows", "files", "fits"), [(100, 2, True), (99, 2, False), (100, 1, False)])
+    def test_rows_are_found_in_one_stage_if_their_positions_fit_the_driver(self, spark, path, monkeypatch, rows, files, fits):
+        monkeypatch.setattr("tahoe.spark.commands.row_changes._ROWS_ON_DRIVER", rows)
+        monkeypatch.setattr("tahoe.spark.commands.row_changes._FILES_COUNTED", files)
+        spark.range(0, 100, 1, 2).write.format("delta").option("delta.enableDeletionVectors", "true").save(path)
         table, tracker = DeltaTable.forPath(spark, path), spark.sparkContext.statusTracker()
         spark.sparkContext.setJobGroup(path, "DELETE")
         try:
@@ -317,7 +318,7 @@ class TestFiles:
             spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
         jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(path)]
         stages = sum(len(list(job.stageIds)) for job in jobs)
-        assert stages == 1 if most == 100 else stages > 1
+        assert stages == 1 if fits else stages > 1
         assert Table(path).to_arrow().num_rows == 90
 
     @pytest.mark.parametrize("read", [read_deltalake, read_duckdb], ids=["deltalake", "duckdb"])

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+from _processes import in_turn
 from _ratios import record
 from rich.console import Console
 from rich.table import Table as Grid
@@ -73,10 +74,12 @@ def numbered(command: Callable[..., object], *arguments: object) -> Callable[[],
 
 
 def by_turns(runs: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
-    """Seconds of each run in each round but the first; the runs alternate, so that other load on the machine affects all of them."""
+    """Seconds of each run in each round but the first; the runs alternate, so that other load on the machine affects all of them, in the
+    opposite order in every second round.
+    """
     measured: dict[str, list[float]] = {name: [] for name in runs}
     for turn in range(rounds + 1):
-        for name, run in runs.items():
+        for name, run in in_turn(runs, turn):
             started = time.perf_counter()
             run()
             if turn:

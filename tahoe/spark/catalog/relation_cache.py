@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 
 from tahoe.api.table import Table
 from tahoe.snapshot.snapshot import Snapshot
-from tahoe.spark.jvm.bridge import JavaObject
+from tahoe.spark.catalog.described_names import describing
+from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.proxies import proxy
 from tahoe.spark.scan.snapshot_plans import SnapshotPlans
 
@@ -71,7 +72,8 @@ def relation_cache(original: JavaObject, spark: SparkSession, tables: LoadedTabl
         tables: the loaded tables by name.
         interface: Guava's ``Cache``, in the package in which this Spark version ships it.
     """
-    return proxy(spark, original, _RelationCache(original, spark, tables), ["getIfPresent"], [interface])
+    answers = _RelationCache(original, spark, tables)
+    return proxy(spark, original, answers, ["getIfPresent"], [interface], described=describing(Jvm.of(spark), None))
 
 
 class _RelationCache:
@@ -80,9 +82,13 @@ class _RelationCache:
     def __init__(self, original: JavaObject, spark: SparkSession, tables: LoadedTables) -> None:
         self._original, self._spark, self._loaded = original, spark, tables
 
-    def getIfPresent(self, key: JavaObject) -> JavaObject | None:  # noqa: N802 - Guava's name
-        """Return the plan of a Delta table; for every other name the entry of Spark's own cache."""
-        loaded = self._loaded.get(str(key.productIterator().mkString("\0")))
+    def getIfPresent(self, name: str, key: JavaObject) -> JavaObject | None:  # noqa: N802 - Guava's name
+        """Return the plan of a Delta table; for every other name the entry of Spark's own cache.
+
+        Args:
+            name: the parts of the key, with null characters between them.
+        """
+        loaded = self._loaded.get(name)
         if loaded is None:
             return self._original.getIfPresent(key)
         return SnapshotPlans.of(self._spark).named_plan(self._spark, loaded.snapshot, loaded.follows)

@@ -6,13 +6,16 @@ A requested version is stored in the entry's catalog name, where the cache of re
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 
 from pyspark.sql import SparkSession
 
 from tahoe.api.table import Table
 from tahoe.snapshot.snapshot import Snapshot
+from tahoe.spark.catalog.described_names import DescribedName, describing
 from tahoe.spark.catalog.relation_cache import LoadedTable, LoadedTables
 from tahoe.spark.catalog.writable import writable
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
@@ -37,8 +40,8 @@ def session_catalog(original: JavaObject, spark: SparkSession, entries: JavaObje
         entries: its ``SessionCatalog``, with the entries of its tables.
         tables: records the loaded tables.
     """
-    interfaces = _interfaces(original)
-    return proxy(spark, original, _SessionCatalog(original, spark, entries, tables), ["loadTable"], interfaces)
+    answers, described = _SessionCatalog(original, spark, entries, tables), describing(Jvm.of(spark), entries)
+    return proxy(spark, original, answers, ["loadTable"], _interfaces(original), described=described)
 
 
 def _interfaces(original: JavaObject) -> list[str]:
@@ -61,7 +64,6 @@ _MOST_CACHED = 64
 class _CachedTable:
     """A table returned to readers: reused while entry and version are the same, because creating it takes dozens of calls."""
 
-    entry: JavaObject
     snapshot: Snapshot
     key: str
     table: JavaObject
@@ -78,43 +80,51 @@ class _SessionCatalog:
             tables,
             Jvm.of(spark),
         )
-        self._cached: dict[tuple[str, ...], _CachedTable] = {}
+        self._cached: dict[DescribedName, _CachedTable] = {}
 
-    def loadTable(self, ident: JavaObject, *how: JavaObject) -> JavaObject:  # noqa: N802 - Spark's name
+    def loadTable(self, described: str, ident: JavaObject, *how: JavaObject) -> JavaObject:  # noqa: N802 - Spark's name
         """Return the table with this name; a Delta table in the requested version, or a writable one.
 
         Args:
+            described: the text that `DescribedName` parses.
             how: see `tahoe.spark.versions.table_context.requested`.
         """
-        parts = [str(part) for part in (*ident.namespace(), ident.name())]
-        path = path_of(parts)
+        name = DescribedName.of(described)
+        path = path_of(name.parts)
         if path is not None:
-            return self._at_path(parts, path, *how)
-        entry = entry_at(self._entries, table_identifier(self._jvm, parts)) if len(parts) == 2 else None
-        if entry is None and (travelled := self._travelled(parts)) is not None:
+            return self._at_path(name.parts, path, *how)
+        if name.entry_number is not None:
+            return self._loaded(name, partial(self._present_entry, name.parts), table_at(self._spark, name.location, {}), *how)
+        if (travelled := self._travelled(name.parts)) is not None:
             return travelled
-        if entry is None or not is_delta(entry):
-            self._loaded_tables.forget("\0".join((SESSION_CATALOG, *parts)))
-            return self._original.loadTable(ident, *how)
-        return self._loaded(parts, entry, table_at(self._spark, location_of(entry), {}), *how)
+        self._loaded_tables.forget("\0".join((SESSION_CATALOG, *name.parts)))
+        return self._original.loadTable(ident, *how)
 
-    def _travelled(self, parts: list[str]) -> JavaObject | None:
+    def _travelled(self, parts: tuple[str, ...]) -> JavaObject | None:
         """Resolve ``name@v3`` to a version of the table `name`, if no table has the full name."""
-        request = travelling(ReadRequest(parts[-1])) if len(parts) == 2 and "@" in parts[-1] else None
-        entry = None if request is None else entry_at(self._entries, table_identifier(self._jvm, (parts[0], request.path)))
+        if len(parts) != 2 or "@" not in parts[1] or self._entry(parts) is not None:
+            return None
+        request = travelling(ReadRequest(parts[1]))
+        entry = None if request is None else self._entry((parts[0], request.path))
         if request is None or entry is None or not is_delta(entry):
             return None
         snapshot = requested_snapshot(self._spark, replace(request, path=location_of(entry)), {})
         return self._reader_table(entry, snapshot, LoadedTable(snapshot, None), travelled=True)
 
-    def _at_path(self, parts: list[str], path: str, *how: JavaObject) -> JavaObject:
+    def _entry(self, parts: tuple[str, ...]) -> JavaObject | None:
+        return entry_at(self._entries, table_identifier(self._jvm, parts))
+
+    def _present_entry(self, parts: tuple[str, ...]) -> JavaObject:
+        return self._entries.getTableMetadata(table_identifier(self._jvm, parts))
+
+    def _at_path(self, parts: tuple[str, ...], path: str, *how: JavaObject) -> JavaObject:
         table = table_at(self._spark, path, {})
+        entry = partial(self._path_entry, parts[0], path)
         if "@" in path and not table.exists() and (request := travelling(ReadRequest(path))) is not None:
             # ``path@v3``, if there is no table at this path.
             snapshot = requested_snapshot(self._spark, request, {})
-            return self._reader_table(self._path_entry(parts[0], path), snapshot, LoadedTable(snapshot, None))
-        cached = self._cached.get(tuple(parts))
-        return self._loaded(parts, self._path_entry(parts[0], path) if cached is None else cached.entry, table, *how)
+            return self._reader_table(entry(), snapshot, LoadedTable(snapshot, None))
+        return self._loaded(DescribedName(parts, None, path), entry, table, *how)
 
     def _path_entry(self, database: str, path: str) -> JavaObject:
         jvm = self._jvm
@@ -125,18 +135,23 @@ class _SessionCatalog:
         kind = jvm.catalyst("catalog.CatalogTableType").EXTERNAL()
         return created(jvm, "catalog.CatalogTable", identifier, kind, storage, schema, jvm.option("delta"))
 
-    def _loaded(self, parts: list[str], entry: JavaObject, table: Table, *how: JavaObject) -> JavaObject:
+    def _loaded(self, name: DescribedName, entry: Callable[[], JavaObject], table: Table, *how: JavaObject) -> JavaObject:
+        """Return the table with a name.
+
+        Args:
+            entry: gets the entry from the catalog, or creates one for a path.
+        """
         travel, writes = requested(*how)
         snapshot = _snapshot(table, travel)
         if writes:
-            return writable(self._spark, self._v1(filled(self._jvm, entry, snapshot, self._spark)), table, snapshot.config)
+            return writable(self._spark, self._v1(filled(self._jvm, entry(), snapshot, self._spark)), table, snapshot.config)
         if travel is not None:
-            return self._reader_table(entry, snapshot, LoadedTable(snapshot, None), travelled=True)
-        cached = self._cached.get(tuple(parts))
-        if cached is not None and cached.snapshot is snapshot and entry.equals(cached.entry):
+            return self._reader_table(entry(), snapshot, LoadedTable(snapshot, None), travelled=True)
+        cached = self._cached.get(name)
+        if cached is not None and cached.snapshot is snapshot:
             self._loaded_tables.record(cached.key, LoadedTable(snapshot, table))
             return cached.table
-        return self._reader_table(entry, snapshot, LoadedTable(snapshot, table), cache_key=tuple(parts))
+        return self._reader_table(entry(), snapshot, LoadedTable(snapshot, table), cache_key=name)
 
     def _reader_table(
         self,
@@ -145,7 +160,7 @@ class _SessionCatalog:
         loaded: LoadedTable,
         *,
         travelled: bool = False,
-        cache_key: tuple[str, ...] | None = None,
+        cache_key: DescribedName | None = None,
     ) -> JavaObject:
         """Return the table for readers; the cache of relations will return its plan."""
         filled_entry = filled(self._jvm, entry, snapshot)
@@ -158,7 +173,7 @@ class _SessionCatalog:
         if cache_key is not None:
             while len(self._cached) >= _MOST_CACHED:
                 self._cached.pop(next(iter(self._cached)), None)
-            self._cached[cache_key] = _CachedTable(entry, snapshot, key, table)
+            self._cached[cache_key] = _CachedTable(snapshot, key, table)
         return table
 
     def _v1(self, entry: JavaObject) -> JavaObject:

@@ -14,6 +14,12 @@ public class PlanCopy {
 
   public Object namedCopy(Object plan) { return new Named(new AliasIdentifier("delta"), (LogicalPlan) copy(plan)); }
 
+  public String settings(Object session, String names) {
+    List values = new ArrayList();
+    for (String name : names.split("\0")) values.add(((org.apache.spark.sql.SparkSession) session).conf().get(name, null));
+    return String.join("\0", values);
+  }
+
   // Spark 4.0 looks for `_metadata` below an alias only if its child is a scan or another alias.
   public static class Named extends SubqueryAlias {
     // With the constructor arguments of the superclass, which Spark uses to make copies.

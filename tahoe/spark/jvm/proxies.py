@@ -31,7 +31,13 @@ _NUMBERS = itertools.count(1)
 
 
 def proxy(
-    spark: SparkSession, original: JavaObject, answers: object, methods: Iterable[str], interfaces: Sequence[str]
+    spark: SparkSession,
+    original: JavaObject,
+    answers: object,
+    methods: Iterable[str],
+    interfaces: Sequence[str],
+    *,
+    described: Callable[[object], object] = lambda function: function,
 ) -> JavaObject:
     """Return a JVM object with these interfaces.
 
@@ -40,6 +46,8 @@ def proxy(
         answers: a Python object with the methods to answer in Python.
         methods: their names; all overloads of a name are answered.
         interfaces: full names.
+        described: returns the function that the JVM calls instead of the given one, which answers ``(method, number of arguments,
+            arguments…)``; the returned one may add arguments.
     """
     jvm, names = Jvm.of(spark), sorted(methods)
     key = " ".join((*interfaces, *names, str(original.getClass().getName())))
@@ -48,7 +56,7 @@ def proxy(
         name = f"Proxy{next(_NUMBERS)}"
         return name, _source(jvm, name, original, names, interfaces)
 
-    return compiled_source(jvm, key, source, original, _Answers(answers))
+    return compiled_source(jvm, key, source, original, described(_Answers(answers)))
 
 
 def is_proxy(java: JavaObject) -> bool:

@@ -163,10 +163,12 @@ def is_delta(entry: JavaObject) -> bool:
 
 def location_of(entry: JavaObject) -> str:
     """Return the unescaped path or URL of the table in an entry: ``%20`` in the URI becomes a space."""
-    uri = entry.location()
-    text = str(uri.toString())
-    # Hadoop's `Path` unescapes a URI like this. Without a percent sign nothing is escaped, and the call is saved.
-    return text if "%" not in text else unquote(text)
+    return unescaped(str(entry.location().toString()))
+
+
+def unescaped(uri: str) -> str:
+    """Return the path or URL of an entry's URI: ``%20`` becomes a space, as in Hadoop's ``Path``."""
+    return unquote(uri)
 
 
 def filled(jvm: Jvm, entry: JavaObject, snapshot: Snapshot, writing: SparkSession | None = None) -> JavaObject:

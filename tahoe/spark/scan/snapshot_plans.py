@@ -28,7 +28,7 @@ class _Plan:
     """The plan of a version."""
 
     snapshot: Snapshot
-    settings: tuple[str | None, ...]
+    settings: str
     plan: JavaObject
 
 
@@ -70,13 +70,13 @@ class SnapshotPlans:
         """Return the plan of a snapshot, and whether it is new."""
         if snapshot.config.column_mapping_mode == "id":  # the relation has a copy of the session with its present settings
             return _plan_of(read_snapshot(spark, snapshot, follows=follows)), True
-        settings = tuple(spark.conf.get(setting, None) for setting in _SETTINGS)
         key = (snapshot.store.url, follows is None)
         with self._lock:
             stored = self._plans.get(key)
         # The handles of a table share its snapshots, so an equal snapshot is one of the same store, with the same options.
-        if stored is not None and stored.snapshot is snapshot and stored.settings == settings:
+        if stored is not None and stored.snapshot is snapshot and stored.settings == self._settings(spark):
             return stored.plan, False
+        settings = "\0".join(spark.conf.get(setting, None) or "null" for setting in _SETTINGS)
         plan = _plan_of(read_snapshot(spark, snapshot, follows=follows))
         with self._lock:
             self._plans[key] = _Plan(snapshot, settings, plan)
@@ -84,6 +84,10 @@ class SnapshotPlans:
             while len(self._plans) > _MOST_PLANS:
                 self._plans.popitem(last=False)
         return plan, True
+
+    def _settings(self, spark: SparkSession) -> str:
+        """Return the values of the settings, in one call; "null" for those without a value."""
+        return str(self._copier().settings(spark._jsparkSession, "\0".join(_SETTINGS)))
 
     def _copier(self) -> JavaObject:
         return self._jvm.cached("PlanCopy", lambda: compiled_object(self._jvm, "PlanCopy"))

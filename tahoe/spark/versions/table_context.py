@@ -5,6 +5,8 @@ Obsolete when PySpark 4.3 is the oldest supported release: only the last part of
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from py4j.java_gateway import JavaObject
 
 Travel = str | int | None
@@ -29,3 +31,16 @@ def requested(*arguments: JavaObject) -> tuple[Travel, bool]:
     if travel is None:
         return None, writes
     return (str(travel.version()) if "Version" in str(travel.getClass().getSimpleName()) else int(travel.micros())), writes
+
+
+def newest_context(loader: JavaObject, java_class: Callable[[str], JavaObject]) -> JavaObject | None:
+    """Return the ``TableContext`` that requests the newest version to read; None before Spark 4.3, which has no such class.
+
+    Args:
+        loader: the class loader of Spark's classes.
+        java_class: returns the class with a full name.
+    """
+    name = "org.apache.spark.sql.connector.catalog.TableContext"
+    if loader.getResource(f"{name.replace('.', '/')}.class") is None:
+        return None
+    return java_class(name)(None, java_class("java.util.HashSet")())

@@ -1,0 +1,60 @@
+package tahoe;
+
+import java.util.*;
+import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
+import org.apache.spark.sql.connector.catalog.Identifier;
+
+// Between a proxy and Python: adds the text of the table's name and entry, which Python would otherwise read in 20 calls for each table.
+public class TableNames extends scala.runtime.AbstractFunction6 {
+  private static final int MOST_ENTRIES = 256;
+  private final scala.Function6 answers;
+  private final SessionCatalog entries;
+  private final Object newest;
+  private final Map numbers = new HashMap();
+  private long last = 0;
+
+  // newest: the TableContext that requests the newest version; null before Spark 4.3.
+  public TableNames(Object answers, Object entries, Object newest) {
+    this.answers = (scala.Function6) answers;
+    this.entries = (SessionCatalog) entries;
+    this.newest = newest;
+  }
+
+  public Object apply(Object method, Object count, Object a, Object b, Object c, Object d) {
+    int arguments = ((Number) count).intValue();
+    if (newest != null && newest.equals(b)) arguments = 1;
+    String text;
+    try {
+      text = a instanceof Identifier ? described((Identifier) a) : ((scala.Product) a).productIterator().mkString("\0");
+    } catch (Exception error) {
+      org.apache.spark.unsafe.Platform.throwException(error);
+      return null;
+    }
+    return answers.apply(method, Integer.valueOf(arguments + 1), text, a, arguments == 1 ? null : b, c);
+  }
+
+  // The entry's number, which equal entries share, the location, and the parts of the name; without an entry of a Delta table 0 and no
+  // location.
+  private String described(Identifier name) throws Exception {
+    List parts = new ArrayList(Arrays.asList(name.namespace()));
+    parts.add(name.name());
+    String text = String.join("\0", parts), none = "0\1\1" + text;
+    if (parts.size() != 2 || name.name().indexOf('/') >= 0) return none;
+    TableIdentifier identifier =
+        new TableIdentifier(name.name(), scala.Option.apply(name.namespace()[0]), scala.Option.apply(null));
+    if (!entries.tableExists(identifier)) return none;
+    CatalogTable entry = entries.getTableMetadata(identifier);
+    boolean isDelta = entry.provider().isDefined() && "delta".equalsIgnoreCase((String) entry.provider().get());
+    return isDelta ? number(text, entry) + "\1" + entry.location() + "\1" + text : none;
+  }
+
+  private synchronized long number(String name, CatalogTable entry) {
+    Object[] known = (Object[]) numbers.get(name);
+    if (known != null && entry.equals(known[0])) return ((Number) known[1]).longValue();
+    if (numbers.size() >= MOST_ENTRIES) numbers.clear();
+    numbers.put(name, new Object[] {entry, Long.valueOf(++last)});
+    return last;
+  }
+}

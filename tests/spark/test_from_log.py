@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from py4j.clientserver import JavaClient
 
 from tahoe import Table
 from tahoe.spark.scan import snapshot_plans
@@ -124,6 +125,54 @@ def test_further_queries_of_a_version_reuse_its_plan(spark, path, monkeypatch):
     finally:
         spark.sql("DROP TABLE reused")
     assert versions == [0, 1, 2], "one plan for each version"
+
+
+def test_a_repeated_query_of_names_makes_few_calls_of_the_jvm(spark, path, monkeypatch):
+    sources = {"counted_delta": "delta", "counted_parquet": "parquet"}
+    for name, source in sources.items():
+        spark.sql(f"CREATE TABLE {name} USING {source} LOCATION '{path}/{source}' AS SELECT 1 AS id")
+    try:
+        for name in sources:
+            query = f"SELECT a.id FROM {name} a JOIN {name} b ON a.id = b.id"
+            assert [spark.sql(query).collect() for _ in range(2)] == [[(1,)], [(1,)]]
+            commands, send = [], JavaClient.send_command
+
+            def counted(client, command, *arguments, commands=commands, send=send, **named):
+                # PySpark releases objects of the JVM at any time.
+                commands.extend(() if command.startswith("m") else (command,))
+                return send(client, command, *arguments, **named)
+
+            with monkeypatch.context() as patched:
+                patched.setattr(JavaClient, "send_command", counted)
+                spark.sql(query)
+            assert len(commands) <= 14, commands
+    finally:
+        for name in sources:
+            spark.sql(f"DROP TABLE {name}")
+
+
+def test_a_new_table_with_an_earlier_name_is_read(spark, path):
+    rows = []
+    for number, source in enumerate(("delta", "delta", "parquet", "delta")):
+        spark.sql(f"CREATE TABLE renewed_name USING {source} LOCATION '{path}/{number}' AS SELECT {number} AS id")
+        rows += [spark.table("renewed_name").first().id for _ in range(2)]
+        spark.sql("DROP TABLE renewed_name")
+    assert rows == [0, 0, 1, 1, 2, 2, 3, 3]
+
+
+def test_a_repeated_query_uses_changed_settings(spark, path):
+    instant = "timestamp_millis(0)"
+    spark.sql(f"CREATE TABLE zoned USING delta LOCATION '{path}' PARTITIONED BY (at) AS SELECT 1 AS id, {instant} AS at")
+    before = spark.conf.get("spark.sql.session.timeZone")
+    texts = []
+    try:
+        for zone in ("UTC", "UTC", "Asia/Tokyo", "UTC"):
+            spark.conf.set("spark.sql.session.timeZone", zone)
+            texts.append(spark.sql("SELECT cast(at AS STRING) FROM zoned").first()[0])
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+        spark.sql("DROP TABLE zoned")
+    assert texts == ["1970-01-01 00:00:00", "1970-01-01 00:00:00", "1970-01-01 09:00:00", "1970-01-01 00:00:00"]
 
 
 def test_a_limit_reads_the_files_that_it_needs(spark, path):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tahoe.spark.versions.table_context import Travel, requested
+from tahoe.spark.versions.table_context import Travel, newest_context, requested
 
 
 def java(name: str, **values: Any) -> Any:
@@ -37,3 +37,11 @@ def context(travel: Any, privileges: int = 0) -> Any:
 )
 def test_each_form_of_a_request_is_understood(arguments: tuple[Any, ...], expected: tuple[Travel, bool]) -> None:
     assert requested(*arguments) == expected
+
+
+def test_only_spark_with_table_contexts_has_one_for_the_newest_version() -> None:
+    created = []
+    loader = SimpleNamespace(getResource=lambda name: name if name.endswith("catalog/TableContext.class") else None)
+    newest_context(loader, lambda name: lambda *arguments: created.append((name.rpartition(".")[2], len(arguments))))
+    assert created == [("HashSet", 0), ("TableContext", 2)]
+    assert newest_context(SimpleNamespace(getResource=lambda name: None), lambda name: pytest.fail(name)) is None

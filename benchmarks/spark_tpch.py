@@ -4,7 +4,7 @@ Each table is one file. The variants alternate for each query; results are compa
 delta-spark 4.0.1 also reads its own tables, in a session beside Tahoe's; that needs PySpark 4.0 and Maven Central (`make interop`'s
 environment).
 
-Goal: all queries together at most 1.10 times Parquet's time, and at most delta-spark's.
+Goal: all queries together at most Parquet's time, and at most delta-spark's.
 
     python benchmarks/spark_tpch.py [--scale 0.1] [--rounds 3] [--delta-spark] [--json]
 """

@@ -10,6 +10,7 @@ import pytest
 from py4j.clientserver import JavaClient
 
 from tahoe import Table
+from tahoe.spark.catalog import session_catalog
 from tahoe.spark.scan import snapshot_plans
 
 ENABLED = "spark.databricks.delta.optimizeMetadataQuery.enabled"
@@ -158,6 +159,30 @@ def test_a_new_table_with_an_earlier_name_is_read(spark, path):
         rows += [spark.table("renewed_name").first().id for _ in range(2)]
         spark.sql("DROP TABLE renewed_name")
     assert rows == [0, 0, 1, 1, 2, 2, 3, 3]
+
+
+def test_a_table_replaced_while_it_is_loaded_is_one_table(spark, path, monkeypatch):
+    """The location that is read and the catalog's entry are those of the same table."""
+
+    def create(number: int) -> None:
+        spark.sql(f"CREATE TABLE replaced_name USING delta LOCATION '{path}/{number}' AS SELECT {number} AS id")
+
+    def replacing(spark, location, options, original=session_catalog.table_at):
+        monkeypatch.setattr(session_catalog, "table_at", original)
+        spark.sql("DROP TABLE replaced_name")
+        create(1)
+        return original(spark, location, options)
+
+    entries, filled = [], session_catalog.filled
+    monkeypatch.setattr(session_catalog, "filled", lambda jvm, entry, *rest: entries.append(entry) or filled(jvm, entry, *rest))
+    monkeypatch.setattr(session_catalog, "table_at", replacing)
+    create(0)
+    try:
+        assert spark.table("replaced_name").first().id == 0
+        assert [entry.location().getPath() for entry in entries] == [f"{path}/0"]
+        assert spark.table("replaced_name").first().id == 1
+    finally:
+        spark.sql("DROP TABLE replaced_name")
 
 
 def test_a_repeated_query_uses_changed_settings(spark, path):

@@ -82,11 +82,12 @@ class _SessionCatalog:
         )
         self._cached: dict[DescribedName, _CachedTable] = {}
 
-    def loadTable(self, described: str, ident: JavaObject, *how: JavaObject) -> JavaObject:  # noqa: N802 - Spark's name
+    def loadTable(self, described: str, subject: JavaObject, *how: JavaObject) -> JavaObject:  # noqa: N802 - Spark's name
         """Return the table with this name; a Delta table in the requested version, or a writable one.
 
         Args:
             described: the text that `DescribedName` parses.
+            subject: the entry that it describes; the ``Identifier`` if it describes none.
             how: see `tahoe.spark.versions.table_context.requested`.
         """
         name = DescribedName.of(described)
@@ -94,11 +95,11 @@ class _SessionCatalog:
         if path is not None:
             return self._at_path(name.parts, path, *how)
         if name.entry_number is not None:
-            return self._loaded(name, partial(self._present_entry, name.parts), table_at(self._spark, name.location, {}), *how)
+            return self._loaded(name, lambda: subject, table_at(self._spark, name.location, {}), *how)
         if (travelled := self._travelled(name.parts)) is not None:
             return travelled
         self._loaded_tables.forget("\0".join((SESSION_CATALOG, *name.parts)))
-        return self._original.loadTable(ident, *how)
+        return self._original.loadTable(subject, *how)
 
     def _travelled(self, parts: tuple[str, ...]) -> JavaObject | None:
         """Resolve ``name@v3`` to a version of the table `name`, if no table has the full name."""
@@ -113,9 +114,6 @@ class _SessionCatalog:
 
     def _entry(self, parts: tuple[str, ...]) -> JavaObject | None:
         return entry_at(self._entries, table_identifier(self._jvm, parts))
-
-    def _present_entry(self, parts: tuple[str, ...]) -> JavaObject:
-        return self._entries.getTableMetadata(table_identifier(self._jvm, parts))
 
     def _at_path(self, parts: tuple[str, ...], path: str, *how: JavaObject) -> JavaObject:
         table = table_at(self._spark, path, {})

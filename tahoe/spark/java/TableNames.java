@@ -7,6 +7,7 @@ import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
 import org.apache.spark.sql.connector.catalog.Identifier;
 
 // Between a proxy and Python: adds the text of the table's name and entry, which Python would otherwise read in 20 calls for each table.
+// The entry of a Delta table replaces the identifier, so that the text and Python's answer describe the same entry.
 public class TableNames extends scala.runtime.AbstractFunction6 {
   private static final int MOST_ENTRIES = 256;
   private final scala.Function6 answers;
@@ -26,28 +27,39 @@ public class TableNames extends scala.runtime.AbstractFunction6 {
     int arguments = ((Number) count).intValue();
     if (newest != null && newest.equals(b)) arguments = 1;
     String text;
+    Object subject = a;
     try {
-      text = a instanceof Identifier ? described((Identifier) a) : ((scala.Product) a).productIterator().mkString("\0");
+      if (a instanceof Identifier) {
+        CatalogTable entry = deltaEntry((Identifier) a);
+        text = described((Identifier) a, entry);
+        if (entry != null) subject = entry;
+      } else {
+        text = ((scala.Product) a).productIterator().mkString("\0");
+      }
     } catch (Exception error) {
       org.apache.spark.unsafe.Platform.throwException(error);
       return null;
     }
-    return answers.apply(method, Integer.valueOf(arguments + 1), text, a, arguments == 1 ? null : b, c);
+    return answers.apply(method, Integer.valueOf(arguments + 1), text, subject, arguments == 1 ? null : b, c);
   }
 
-  // The entry's number, which equal entries share, the location, and the parts of the name; without an entry of a Delta table 0 and no
-  // location.
-  private String described(Identifier name) throws Exception {
-    List parts = new ArrayList(Arrays.asList(name.namespace()));
-    parts.add(name.name());
-    String text = String.join("\0", parts), none = "0\1\1" + text;
-    if (parts.size() != 2 || name.name().indexOf('/') >= 0) return none;
+  // The catalog's entry of a Delta table; null without one.
+  private CatalogTable deltaEntry(Identifier name) throws Exception {
+    if (name.namespace().length != 1 || name.name().indexOf('/') >= 0) return null;
     TableIdentifier identifier =
         new TableIdentifier(name.name(), scala.Option.apply(name.namespace()[0]), scala.Option.apply(null));
-    if (!entries.tableExists(identifier)) return none;
+    if (!entries.tableExists(identifier)) return null;
     CatalogTable entry = entries.getTableMetadata(identifier);
     boolean isDelta = entry.provider().isDefined() && "delta".equalsIgnoreCase((String) entry.provider().get());
-    return isDelta ? number(text, entry) + "\1" + entry.location() + "\1" + text : none;
+    return isDelta ? entry : null;
+  }
+
+  // The entry's number, which equal entries share, the location, and the parts of the name; without an entry 0 and no location.
+  private String described(Identifier name, CatalogTable entry) {
+    List parts = new ArrayList(Arrays.asList(name.namespace()));
+    parts.add(name.name());
+    String text = String.join("\0", parts);
+    return entry == null ? "0\1\1" + text : number(text, entry) + "\1" + entry.location() + "\1" + text;
   }
 
   private synchronized long number(String name, CatalogTable entry) {

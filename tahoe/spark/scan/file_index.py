@@ -3,15 +3,15 @@
     Spark plans ──filters──► predicate ──► Snapshot.files_matching ──► partition filters, exactly ──► PartitionDirectory for each partition
 
 Spark's own vectorized Parquet reader does the rest. Partition values come from the log, never from the path. Any planning thread may call
-this; nothing here changes after construction.
+this; after construction only the listings for repeated queries change.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import cached_property, partial
+from dataclasses import dataclass, replace
+from functools import cached_property
 from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -39,7 +39,8 @@ from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.storage import hadoop_url
 from tahoe.spark.jvm.translate import Filter, Names, filter_predicate, shown_metadata
 from tahoe.spark.scan.deleted_rows import DELETED_ROWS, bitmaps
-from tahoe.spark.scan.listed_files import Listing, file_urls, files_where, list_files
+from tahoe.spark.scan.listed_files import Listing, NamedFiles, files_where, list_files, refuse_links
+from tahoe.spark.scan.scan_filters import ScanFilters
 
 if TYPE_CHECKING:
     from tahoe.api.table import Table
@@ -52,6 +53,18 @@ DEFAULT_ROW_COMMIT_VERSION = StructField("__tahoe_default_row_commit_version", P
 _OF_LOG = {BASE_ROW_ID.name: "baseRowId", DEFAULT_ROW_COMMIT_VERSION.name: "defaultRowCommitVersion"}
 
 _BINARY, _TIMESTAMP = PrimitiveType("binary"), PrimitiveType("timestamp")
+
+
+_MOST_REUSED_FILES, _MOST_REUSED_LISTINGS = 1000, 16
+
+
+@dataclass(frozen=True, slots=True)
+class _Directories:
+    """A result of ``listFiles``, and the names and sizes in bytes of its files."""
+
+    names: list[str]
+    sizes: list[int]
+    java: JavaObject
 
 
 class FileIndex(Proxied):
@@ -85,6 +98,7 @@ class FileIndex(Proxied):
         self._computed = computed
         self._names = Names(snapshot.schema, opaque_columns(snapshot))
         self._follows = follows
+        self._listings: dict[str, _Directories] = {}
         chosen = "all files" if files is None else _digest(files, ["path", CHOSEN, *(column.name for column in hidden)])
         self._identity = (
             f"{'Tahoe' if follows is None else _NEWEST}[{snapshot.store.url}, version {snapshot.version}, id {snapshot.metadata.id}, "
@@ -198,12 +212,11 @@ class FileIndex(Proxied):
     def apply(self, question: str, partition_filters: JavaObject, data_filters: JavaObject, texts: str) -> JavaObject:
         """Answer a call from the JVM: ``listFiles``, ``filesOf``, ``inputFiles`` or ``sizeInBytes``."""
         match question:
-            case "listFiles" | "filesOf":
-                of_partitions, of_data = (text.split("\t") if text else [] for text in texts.split("\n"))
-                files = self.files_of(filters_of(of_partitions, partition_filters), filters_of(of_data, data_filters))
-                if question == "filesOf":
-                    return "\n".join(self._listing(files).files["url"].to_pylist())
-                return list_files(self._jvm, self._listing(files))
+            case "listFiles":
+                return self._directories(ScanFilters(texts, partition_filters, data_filters))
+            case "filesOf":
+                filters = ScanFilters(texts, partition_filters, data_filters)
+                return "\n".join(self._listing(self.files_of(filters.partition, filters.data)).files["url"].to_pylist())
             case "inputFiles":
                 # For ``DataFrame.inputFiles()``.
                 return self._jvm.array("java.lang.String", self._listing(self._matching(None)).files["url"].to_pylist())
@@ -255,6 +268,21 @@ class FileIndex(Proxied):
             return self._files
         return self._files.filter(keep(predicate, self._files, self._snapshot.schema, self._snapshot.partition_columns))
 
+    def _directories(self, filters: ScanFilters) -> JavaObject:
+        """Return the result of ``listFiles``. It is reused for the same filters; links and sizes of its files are checked each time."""
+        reused = self._listings.get(filters.key)
+        if reused is not None:
+            self._refuse_links(reused.names, reused.sizes)
+            return reused.java
+        files = self.files_of(filters.partition, filters.data)
+        java = list_files(self._jvm, self._listing(files))
+        if filters.are_texts_complete and not self._hidden and len(files) <= _MOST_REUSED_FILES:
+            if len(self._listings) >= _MOST_REUSED_LISTINGS:
+                self._listings.clear()
+            names = NamedFiles.of(files["path"], self._snapshot.store).names
+            self._listings[filters.key] = _Directories(names, files["size"].to_pylist(), java)
+        return java
+
     def urls_of(self, files: pa.Table) -> pa.Array:
         """Return the absolute, percent-encoded URLs of files to read. Raises `CorruptTable` for unexpected deletion vectors."""
         store = self._snapshot.store
@@ -266,7 +294,13 @@ class FileIndex(Proxied):
                 table=store.url,
             )
         with self._snapshot.naming_origins():
-            return file_urls(files["path"], store, files["size"])
+            named = NamedFiles.of(files["path"], store)
+        self._refuse_links(named.names, files["size"].to_pylist())
+        return named.urls
+
+    def _refuse_links(self, names: Sequence[str], sizes: Sequence[int]) -> None:
+        with self._snapshot.naming_origins():
+            refuse_links(self._snapshot.store, names, sizes)
 
     def _listing(self, files: pa.Table) -> Listing:
         listed = pa.table({"url": self.urls_of(files), "size": files["size"], "modificationTime": files["modificationTime"]})
@@ -376,12 +410,3 @@ def _deleted_rows(files: pa.Table, snapshot: Snapshot) -> pa.Array:
     for row, bits in zip(with_vector.to_pylist(), packed.to_pylist(), strict=True):
         values[row] = bits
     return pa.array(values, pa.binary())
-
-
-def filters_of(texts: Sequence[str], expressions: JavaObject) -> list[Filter]:
-    """Return the filters of a Scala `Seq` of expressions.
-
-    Args:
-        texts: their JSON.
-    """
-    return [Filter(text, partial(expressions.apply, number)) for number, text in enumerate(texts)]

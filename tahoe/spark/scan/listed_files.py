@@ -98,24 +98,31 @@ _PLAIN_PATH = r"^([A-Za-z0-9_=+,@~-][A-Za-z0-9_=+,@~.-]*/)*[A-Za-z0-9_=+,@~-][A-
 """The pattern of nearly every path in a log: relative, no escapes, no part that begins with a dot, no doubled slash."""
 
 
-def file_urls(paths: pa.ChunkedArray, store: LogStore, sizes: pa.ChunkedArray | None = None) -> pa.Array:
-    """Return absolute percent-encoded URLs of the log's paths, each below the root of the table or of a table that it is a clone of."""
-    paths, root_url = paths.combine_chunks(), store.url
-    plain = bool(pc.all(pc.match_substring_regex(paths, _PLAIN_PATH), min_count=0).as_py())
-    names = paths.to_pylist() if plain else [decode_path(path, root_url, outside=True) for path in paths.to_pylist()]
-    _refuse_links(store, names, [] if sizes is None else sizes.to_pylist())
-    if plain:
-        return pc.binary_join_element_wise(absolute_url(root_url, "x").removesuffix("/x"), paths, "/")
-    return pa.array([absolute_url(root_url, name) for name in names], pa.string())
+@dataclass(frozen=True, slots=True)
+class NamedFiles:
+    """Data files by their names in the store and by their absolute percent-encoded URLs."""
+
+    names: list[str]
+    urls: pa.Array
+
+    @classmethod
+    def of(cls, paths: pa.ChunkedArray, store: LogStore) -> NamedFiles:
+        """Resolve the log's paths, each below the root of the table or of a table that it is a clone of."""
+        paths, root_url = paths.combine_chunks(), store.url
+        if pc.all(pc.match_substring_regex(paths, _PLAIN_PATH), min_count=0).as_py():
+            urls = pc.binary_join_element_wise(absolute_url(root_url, "x").removesuffix("/x"), paths, "/")
+            return cls(paths.to_pylist(), urls)
+        names = [decode_path(path, root_url, outside=True) for path in paths.to_pylist()]
+        return cls(names, pa.array([absolute_url(root_url, name) for name in names], pa.string()))
 
 
-def _refuse_links(store: LogStore, names: Sequence[str], sizes: Sequence[int]) -> None:
+def refuse_links(store: LogStore, names: Sequence[str], sizes: Sequence[int]) -> None:
     """Call `refuse_links_out` for the table's folder and for the folders that it is a clone of."""
-    size_of = dict(zip(names, sizes, strict=False))
+    size_of = dict(zip(names, sizes, strict=True))
     by_root: dict[str, dict[str, int | None]] = {store.url: {}}
     for name in names:
         root, inside = (store.url, name) if not is_outside(name) else _root_of(store, name)
-        by_root.setdefault(root, {})[inside] = size_of.get(name)
+        by_root.setdefault(root, {})[inside] = size_of[name]
     for root, files in by_root.items():
         folder = local_path(root)
         if folder is not None:

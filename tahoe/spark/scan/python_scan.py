@@ -40,8 +40,9 @@ from tahoe.spark.jvm.local_rows import local_frame
 from tahoe.spark.jvm.proxies import Proxied, answered
 from tahoe.spark.jvm.translate import Names, filter_predicate, to_spark_schema, with_shown_metadata
 from tahoe.spark.scan.deleted_rows import DELETED_ROWS
-from tahoe.spark.scan.file_index import FileIndex, filters_of
+from tahoe.spark.scan.file_index import FileIndex
 from tahoe.spark.scan.row_id_columns import ROW_INDEX
+from tahoe.spark.scan.scan_filters import ScanFilters
 
 IN_PYTHON = "tahoe.scan.inPython"
 """The option of a relation whose files Python workers read."""
@@ -82,12 +83,11 @@ class _PythonScans(Proxied):
     def apply(self, text: str, columns: str, partition_filters: JavaObject, data_filters: JavaObject, texts: str) -> JavaObject:
         """Return the plan of a scan with these columns, of the files that can have rows for which the filters are true."""
         index, output = FileIndex.in_use(text), schema_from_json(columns)
-        of_partitions, of_data = (part.split("\t") if part else [] for part in texts.split("\n"))
-        conditions = filters_of(of_data, data_filters)
-        files = index.files_of(filters_of(of_partitions, partition_filters), conditions)
+        filters = ScanFilters(texts, partition_filters, data_filters)
+        files = index.files_of(filters.partition, filters.data)
         scanned = _columns(index, output)
         names = Names(scanned.stored, frozenset(scanned.partition_columns))
-        predicates = [filter_predicate(condition, names, exact=False) for condition in conditions]
+        predicates = [filter_predicate(condition, names, exact=False) for condition in filters.data]
         known = [predicate for predicate in predicates if predicate is not None]
         scan = PythonScan(index.snapshot.store, index.snapshot.version, scanned, all_of(known) if known else None)
         return _frame(self._spark, scan, _files(index, files, scanned))._jdf.queryExecution().sparkPlan()

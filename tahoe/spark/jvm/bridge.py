@@ -190,13 +190,6 @@ class Jvm:
         before, after = (self.data_type(text).apply("value").dataType() for text in types)
         return bool(getattr(self.catalyst("expressions.Cast"), rule)(before, after))
 
-    def session_with(self, spark: SparkSession, settings: Mapping[str, str]) -> JavaObject:
-        """Return a copy of the JVM session with other settings, so that the original stays unchanged."""
-        copy = spark._jsparkSession.cloneSession()
-        for key, value in settings.items():
-            copy.conf().set(key, value)
-        return copy
-
     def cached(self, name: str, make: Callable[[], JavaObject]) -> JavaObject:
         """Return a JVM object that is created once per JVM."""
         return self._cached.get(name) or self._cached.setdefault(name, make())

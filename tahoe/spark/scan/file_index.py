@@ -196,9 +196,11 @@ class FileIndex(Proxied):
 
     # -- calls from Spark --------------------------------------------------------------------------------------------------
 
-    @cached_property
-    def java(self) -> JavaObject:
-        """The JVM ``FileIndex`` that calls this one.
+    def to_java(self) -> JavaObject:
+        """Return a JVM ``FileIndex`` that calls this one, which lives as long as the JVM refers to it.
+
+        This index must not refer to it: neither garbage collector sees a cycle through Python and the JVM, so every version that is read
+        would stay in memory.
 
         It has two roots, the table's own folder and the log in it: Spark treats a relation with one root as a folder to write into, and
         would write files without the log, or clear the folder first, for example by INSERT into a temporary view. It rejects a relation

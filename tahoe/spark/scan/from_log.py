@@ -132,7 +132,7 @@ def _limited(index: FileIndex, rows: RowStatistics, count: int, scan: JavaObject
     if files is None or len(files) >= index.snapshot.num_files:
         return None
     relation = scan.relation()
-    return copied(scan, relation=copied(relation, relation.sparkSession(), location=index.only(files).java))
+    return copied(scan, relation=copied(relation, relation.sparkSession(), location=index.only(files).to_java()))
 
 
 def _column(index: FileIndex, physical_name: str) -> StructField | None:

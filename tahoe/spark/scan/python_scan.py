@@ -38,6 +38,7 @@ from tahoe.spark.jvm.compiled import add_strategy
 from tahoe.spark.jvm.file_systems import moves_in_python
 from tahoe.spark.jvm.local_rows import local_frame
 from tahoe.spark.jvm.proxies import Proxied, answered
+from tahoe.spark.jvm.session_copies import session_with
 from tahoe.spark.jvm.translate import Names, filter_predicate, to_spark_schema, with_shown_metadata
 from tahoe.spark.scan.deleted_rows import DELETED_ROWS
 from tahoe.spark.scan.file_index import FileIndex
@@ -194,6 +195,6 @@ def _frame(spark: SparkSession, scan: PythonScan, files: Sequence[ScannedFile]) 
     rows = local_frame(spark, [(item,) for item in items], _ITEM)
     if len(items) > int(str(spark.conf.get(_PARALLELISM, str(cores)))):
         # So that each item is a task.
-        session = jvm.session_with(spark, {_PARALLELISM: str(len(items))})
+        session = session_with(spark, {_PARALLELISM: str(len(items))})
         rows = jvm.frame(session, rows._jdf.queryExecution().analyzed(), spark)
     return mapped(rows, columns, scanned_rows, scan)

@@ -31,6 +31,7 @@ from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.compiled import compiled_object
 from tahoe.spark.jvm.errors import install, raising
 from tahoe.spark.jvm.file_systems import moves_in_python
+from tahoe.spark.jvm.session_copies import session_with
 from tahoe.spark.jvm.translate import (
     Names,
     shown_metadata,
@@ -262,13 +263,14 @@ def scan_of(
     config = index.snapshot.config
     check_column_types(config.schema)
     jvm, by_id = Jvm.of(spark), config.column_mapping_mode == "id"
-    session = jvm.session_with(spark, _BY_ID) if by_id else spark._jsparkSession
+    session = session_with(spark, _BY_ID) if by_id else spark._jsparkSession
     file_format = _parquet(jvm, config.data_schema)
     if scans_in_python(spark, index.snapshot.store.url):
         options, file_format = {**options, IN_PYTHON: "true"}, pruned_format(jvm)
+    location = index.to_java()
     relation: JavaObject = jvm.datasources("HadoopFsRelation")(
-        index.java,
-        index.java.partitionSchema(),
+        location,
+        location.partitionSchema(),
         jvm.data_type(StructType((*_file_schema(config, by_id).fields, *in_files)).to_json()),
         jvm.option(None),
         file_format,

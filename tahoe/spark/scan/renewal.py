@@ -80,9 +80,10 @@ class _Renewal(Proxied):
     def _renewed(self, leaf: JavaObject, index: FileIndex, snapshot: Snapshot) -> JavaObject:
         refuse_other_columns(index.snapshot, snapshot)
         relation, newest = leaf.relation(), index.renewed(snapshot)
+        location = newest.to_java()
         missing = tuple(column for column in newest.hidden if column not in index.hidden)
         if not missing:
-            return copied(leaf, relation=copied(relation, relation.sparkSession(), location=newest.java))
+            return copied(leaf, relation=copied(relation, relation.sparkSession(), location=location))
         # The first vectors since the plan was created: the deleted rows are filtered out below the planned nodes.
         jvm, output = self._jvm, list(items(leaf.output()))
         # Spark provides the position of a row in one way per scan: as a column, or as a field of the struct that the query requested.
@@ -96,8 +97,8 @@ class _Renewal(Proxied):
         wider = copied(
             relation,
             relation.sparkSession(),
-            location=newest.java,
-            partitionSchema=newest.java.partitionSchema(),
+            location=location,
+            partitionSchema=location.partitionSchema(),
             dataSchema=jvm.data_type(in_files.to_json()),
         )
         more = list(items(jvm.catalyst("types.DataTypeUtils").toAttributes(jvm.data_type(hidden.to_json()))))

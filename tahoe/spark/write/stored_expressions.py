@@ -36,6 +36,7 @@ from tahoe.schema.types import StructType
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm, is_classic
 from tahoe.spark.jvm.job_progress import jobs_shown_by
+from tahoe.spark.jvm.session_copies import session_with
 from tahoe.spark.jvm.stored_defaults import check_default_on_spark
 from tahoe.spark.jvm.stored_trees import Bound, Stored, StoredTrees, Use
 
@@ -57,7 +58,7 @@ _BACKSLASHES = "spark.sql.parser.escapedStringLiterals"
 def session_of_stored_expressions(spark: SparkSession) -> JavaObject:
     """Return a copy of the JVM session in which a stored expression's text has the meaning that the allow-list parsed."""
     is_set = spark.conf.get(_BACKSLASHES, "false") != "false"
-    return Jvm.of(spark).session_with(spark, {**_MEANING, _BACKSLASHES: "false"} if is_set else _MEANING)
+    return session_with(spark, {**_MEANING, _BACKSLASHES: "false"} if is_set else _MEANING)
 
 
 class StoredExpressions:

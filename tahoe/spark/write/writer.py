@@ -46,6 +46,7 @@ from tahoe.spark.executors.shipped import raised, run_each
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.errors import raising, without_task_failures
 from tahoe.spark.jvm.file_systems import moves_in_python
+from tahoe.spark.jvm.session_copies import session_with
 from tahoe.spark.versions.shredded_variants import UNSHREDDED
 from tahoe.spark.write.fitting import stored
 from tahoe.spark.write.reported_files import write_parquet
@@ -151,7 +152,7 @@ def _written_in_python(
     refuse_parquet_options(config.table, options.hadoop)
     spark = data.sparkSession
     if _optimizes(spark, config, options.optimized):
-        session = Jvm.of(spark).session_with(spark, _settings_of_bins(spark))
+        session = session_with(spark, _settings_of_bins(spark))
         data = Jvm.of(spark).frame(session, data._jdf.queryExecution().analyzed(), spark)
         data = _rebalanced(data, config.partition_columns)
     most = options.max_records_per_file
@@ -233,7 +234,7 @@ def _run(data: DataFrame, layout: _Layout, folder: str, config: TableConfig, opt
     laid_out = layout.applied(data)
     is_optimized = _optimizes(spark, config, options.optimized)
     shredding = {} if config.is_active(Feature.VARIANT_SHREDDING) else UNSHREDDED
-    session = jvm.session_with(spark, {**_SETTINGS, **shredding, **(_settings_of_bins(spark) if is_optimized else {})})
+    session = session_with(spark, {**_SETTINGS, **shredding, **(_settings_of_bins(spark) if is_optimized else {})})
     rows = jvm.frame(session, laid_out._jdf.queryExecution().analyzed(), spark)
     rows = _rebalanced(rows, layout.folders) if is_optimized else rows
     settings = {**_bloom_filters(config), **options.hadoop}

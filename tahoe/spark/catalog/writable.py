@@ -42,8 +42,7 @@ def writable(spark: SparkSession, entry: JavaObject, table: Table, config: Table
         config: of the version that the statement was analyzed with.
     """
     methods = _WritableTable(spark, table, config, str(entry.name()))
-    methods.itself = proxy(spark, entry, methods, _METHODS, _INTERFACES)
-    return methods.itself
+    return proxy(spark, entry, methods, (*_METHODS, *_FLUENT), _INTERFACES, fluent=_FLUENT)
 
 
 _INTERFACES = (
@@ -54,16 +53,12 @@ _INTERFACES = (
     f"{_SQL}.sources.InsertableRelation",
     PLANNED,
 )
-_METHODS = (
-    *("capabilities", "newWriteBuilder", "truncate", "canOverwrite", "overwrite", "overwriteDynamicPartitions", "build"),
-    *("toInsertableRelation", "description", "supportedCustomMetrics", "reportDriverMetrics", "insert", "accept"),
-)
+_METHODS = ("capabilities", "canOverwrite", "description", "supportedCustomMetrics", "reportDriverMetrics", "insert", "accept")
+_FLUENT = ("newWriteBuilder", "truncate", "overwrite", "overwriteDynamicPartitions", "build", "toInsertableRelation")
 
 
 class _WritableTable:
-    """The methods answered in Python; most return `itself`."""
-
-    itself: JavaObject
+    """The methods answered in Python. Those of `_FLUENT` return the table in the JVM."""
 
     def __init__(self, spark: SparkSession, table: Table, config: TableConfig, named: str) -> None:
         self._spark, self._jvm, self._table, self._config, self._named = spark, Jvm.of(spark), table, config, named
@@ -85,35 +80,31 @@ class _WritableTable:
             abilities.add(kind.valueOf(name))
         return abilities
 
-    def newWriteBuilder(self, info: JavaObject) -> JavaObject:  # noqa: N802 - Spark's name
-        """Set the writer's options; return itself."""
+    def newWriteBuilder(self, info: JavaObject) -> None:  # noqa: N802 - Spark's name
+        """Set the writer's options."""
         self._options = self._jvm.options(info.options())
-        return self.itself
 
     # -- WriteBuilder ------------------------------------------------------------------------------------------------------
 
-    def truncate(self) -> JavaObject:
+    def truncate(self) -> None:
         """Replace all rows."""
-        return self.overwrite([])
+        self.overwrite([])
 
     def canOverwrite(self, predicates: JavaObject) -> bool:  # noqa: N802 - Spark's name
         """Accept any predicate; `overwrite` rejects those that cannot be translated."""
         return True
 
-    def overwrite(self, predicates: JavaObject) -> JavaObject:
+    def overwrite(self, predicates: JavaObject) -> None:
         """Replace the rows for which all predicates are true."""
         texts = [_condition_text(self._jvm, predicate) for predicate in predicates]
         self._mode, self._where = "overwrite", " AND ".join(text for text in texts if text != "TRUE")
-        return self.itself
 
-    def overwriteDynamicPartitions(self) -> JavaObject:  # noqa: N802 - Spark's name
+    def overwriteDynamicPartitions(self) -> None:  # noqa: N802 - Spark's name
         """Replace the partitions of the written rows."""
         self._mode, self._by_partition = "overwrite", True
-        return self.itself
 
-    def build(self) -> JavaObject:
-        """Return the write: itself."""
-        return self.itself
+    def build(self) -> None:
+        """The table is the write."""
 
     # -- Consumer ----------------------------------------------------------------------------------------------------------
 
@@ -124,9 +115,8 @@ class _WritableTable:
 
     # -- V1Write and InsertableRelation ------------------------------------------------------------------------------------
 
-    def toInsertableRelation(self) -> JavaObject:  # noqa: N802 - Spark's name
-        """Return the relation that takes the rows: itself."""
-        return self.itself
+    def toInsertableRelation(self) -> None:  # noqa: N802 - Spark's name
+        """The table is the relation that takes the rows."""
 
     def description(self) -> str:
         """Return the text for Spark's own messages."""

@@ -37,6 +37,7 @@ def proxy(
     methods: Iterable[str],
     interfaces: Sequence[str],
     *,
+    fluent: Sequence[str] = (),
     described: Callable[[object], object] = lambda function: function,
 ) -> JavaObject:
     """Return a JVM object with these interfaces.
@@ -46,15 +47,17 @@ def proxy(
         answers: a Python object with the methods to answer in Python.
         methods: their names; all overloads of a name are answered.
         interfaces: full names.
+        fluent: those of `methods` that return the proxy; Python's result is ignored. (The answers must not refer to the proxy: neither
+            garbage collector sees a cycle through Python and the JVM.)
         described: returns the function that the JVM calls instead of the given one, which answers ``(method, number of arguments,
             arguments…)``; the returned one may add arguments.
     """
     jvm, names = Jvm.of(spark), sorted(methods)
-    key = " ".join((*interfaces, *names, str(original.getClass().getName())))
+    key = " ".join((*interfaces, *names, *fluent, str(original.getClass().getName())))
 
     def source() -> tuple[str, str]:
         name = f"Proxy{next(_NUMBERS)}"
-        return name, _source(jvm, name, original, names, interfaces)
+        return name, _source(jvm, name, original, _InPython(names, fluent), interfaces)
 
     return compiled_source(jvm, key, source, original, described(_Answers(answers)))
 
@@ -201,17 +204,26 @@ class _Method:
 _METHOD = re.compile(r"(?P<modifiers>.+) (?P<owner>\S+)\.(?P<name>[\w$]+)\((?P<types>\S*)\)( throws (?P<throws>\S+))?")
 
 
-def _source(jvm: Jvm, name: str, original: JavaObject, answered_in_python: Sequence[str], interfaces: Sequence[str]) -> str:
+@dataclass(frozen=True, slots=True)
+class _InPython:
+    """The names of the methods answered in Python, and of those among them that return the proxy."""
+
+    methods: Sequence[str]
+    fluent: Sequence[str]
+
+
+def _source(jvm: Jvm, name: str, original: JavaObject, in_python: _InPython, interfaces: Sequence[str]) -> str:
     methods: dict[str, str] = {}
     is_implemented: dict[str, bool] = {}
     for interface in interfaces:
         for method in filter(None, map(_Method.of, _texts(jvm, jvm.reflected(interface).getMethods()))):
             if method.owner not in is_implemented:
                 is_implemented[method.owner] = bool(jvm.reflected(method.owner).isInstance(original))
-            in_python = method.name in answered_in_python
-            if in_python or is_implemented[method.owner] or not method.is_default:
+            is_answered = method.name in in_python.methods
+            if is_answered or is_implemented[method.owner] or not method.is_default:
                 signature = f"{method.name}({','.join(method.types)})"
-                methods.setdefault(signature, _method_source(method, is_implemented[method.owner] and not in_python))
+                is_forwarded = is_implemented[method.owner] and not is_answered
+                methods.setdefault(signature, _method_source(method, is_forwarded, method.name in in_python.fluent))
     return _CLASS.format(package=PACKAGE, name=name, interfaces=", ".join(interfaces), methods="\n".join(methods.values()))
 
 
@@ -223,7 +235,7 @@ def _texts(jvm: Jvm, array: JavaObject) -> list[str]:
     return str(jvm.seq_of(objects).mkString("\n")).splitlines()
 
 
-def _method_source(method: _Method, is_forwarded: bool) -> str:
+def _method_source(method: _Method, is_forwarded: bool, is_fluent: bool) -> str:
     names = [f"a{position}" for position in range(len(method.types))]
     parameters = ", ".join(f"{kind} {name}" for kind, name in zip(method.types, names, strict=True))
     throws = f" throws {method.throws}" if method.throws else ""
@@ -234,7 +246,7 @@ def _method_source(method: _Method, is_forwarded: bool) -> str:
     assert len(names) <= _MOST_ARGUMENTS, method
     arguments = ", ".join((*names, *["null"] * (_MOST_ARGUMENTS - len(names))))
     call = f'answer("{method.name}", {len(names)}, {arguments})'
-    return head + _returned(call, method.result)
+    return head + (f"{call}; return this; }}" if is_fluent else _returned(call, method.result))
 
 
 def _returned(call: str, result: str) -> str:

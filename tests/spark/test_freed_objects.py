@@ -59,7 +59,22 @@ def read_old_versions(spark, path):
     spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 3).load(path).collect()
 
 
-@pytest.mark.parametrize("operation", [append, insert_and_read, overwrite, update, update_with_vectors, merge, read_old_versions])
+def cache(spark, path):
+    """Spark caches the rows of a copy of the session."""
+    rows = spark.read.format("delta").load(path).cache()
+    rows.count()
+    rows.unpersist(True)
+
+
+def stream(spark, path):
+    rows = spark.readStream.format("delta").load(path)
+    rows.writeStream.format("noop").trigger(availableNow=True).start().awaitTermination()
+
+
+OPERATIONS = [append, insert_and_read, overwrite, update, update_with_vectors, merge, read_old_versions, cache, stream]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_repeated_operation_leaves_no_object(spark, table, operation):
     """Objects of Python that the JVM refers to."""
 

@@ -20,20 +20,21 @@ from pyspark.sql import SparkSession
 
 from tahoe.spark.catalog.jar_settings import restore_missing_catalog
 from tahoe.spark.catalog.optimizer_rules import notify_coordinator, plan_writes, refuse_raw_commands
-from tahoe.spark.catalog.relation_cache import LoadedTables, relation_cache
-from tahoe.spark.catalog.session_catalog import session_catalog
+from tahoe.spark.catalog.relation_cache import CacheAnswers, LoadedTables, relation_cache
+from tahoe.spark.catalog.session_catalog import CatalogAnswers, session_catalog
 from tahoe.spark.catalog.table_changes import register_table_changes
 from tahoe.spark.commands.upkeep import compact_after
 from tahoe.spark.jvm.bridge import JavaObject, Jvm, handle_of
 from tahoe.spark.jvm.compiled import compiled_object
 from tahoe.spark.jvm.errors import install
 from tahoe.spark.jvm.hadoop_files import JvmFiles
-from tahoe.spark.jvm.proxies import Proxied, answered, is_proxy
+from tahoe.spark.jvm.proxies import AnswersFunction, Proxied, answered, is_proxy
+from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.storage import after_commits
 from tahoe.spark.scan.from_log import answer_from_log
 from tahoe.spark.scan.renewal import follow_tables
 from tahoe.spark.scan.user_cache import recache
-from tahoe.spark.statements.parser import parser
+from tahoe.spark.statements.parser import ParserAnswers, parser
 from tahoe.spark.versions.members import private_field, unsupported_spark
 from tahoe.store.hadoop_store import use_file_systems
 
@@ -66,44 +67,60 @@ def _replace_fields(spark: SparkSession, state: JavaObject) -> None:
     """Look up all fields before changing one."""
     manager = state.catalogManager()
     fields, catalogs = fields_of_state(state), fields_of_catalogs(manager)
-    _replace_in_catalogs(spark, manager, catalogs)
-    _replace_in_state(spark, fields)
+    _replace_in_catalogs(spark, catalogs, manager, *_catalog_answers(spark, *_originals(manager, catalogs)))
+    own_parser, clone = fields["sqlParser"].get(), fields["createClone"].get()
+    fields["sqlParser"].set(parser(spark, own_parser, ParserAnswers(own_parser, spark)))
+    fields["createClone"].set(compiled_object(Jvm.of(spark), "Copies", clone, _Copies(spark)))
 
 
-def _replace_in_state(spark: SparkSession, fields: Mapping[str, _Field]) -> None:
-    original = fields["createClone"].get()
-    fields["sqlParser"].set(parser(fields["sqlParser"].get(), spark))
-    fields["createClone"].set(compiled_object(Jvm.of(spark), "Copies", original, _CopiedSession(spark)))
+def _originals(manager: JavaObject, fields: Mapping[str, _Field]) -> tuple[JavaObject, JavaObject, JavaObject]:
+    """Return Spark's own catalog, the ``SessionCatalog`` with its entries, and the cache of relations."""
+    return fields["defaultSessionCatalog"].get(), manager.v1SessionCatalog(), fields["tableRelationCache"].get()
 
 
-def _replace_in_catalogs(spark: SparkSession, manager: JavaObject, fields: Mapping[str, _Field]) -> None:
-    tables, cache = LoadedTables(), fields["tableRelationCache"]
-    catalog = fields["defaultSessionCatalog"]
-    catalog.set(session_catalog(catalog.get(), spark, manager.v1SessionCatalog(), tables))
-    cache.set(relation_cache(cache.get(), spark, tables, cache.interface))
+def _catalog_answers(
+    spark: SparkSession, catalog: JavaObject, entries: JavaObject, cache: JavaObject
+) -> tuple[CatalogAnswers, CacheAnswers]:
+    """Return the answers for the catalog and the cache of a session; the second knows the tables that the first has loaded."""
+    tables = LoadedTables()
+    return CatalogAnswers(catalog, spark, entries, tables), CacheAnswers(cache, spark, tables)
 
 
-# -- copies of a session, which streams, caching and writers make ------------------------------------------------------------------
+def _replace_in_catalogs(
+    spark: SparkSession, fields: Mapping[str, _Field], manager: JavaObject, of_catalog: object, of_cache: object
+) -> None:
+    catalog, cache = fields["defaultSessionCatalog"], fields["tableRelationCache"]
+    catalog.set(session_catalog(spark, catalog.get(), manager.v1SessionCatalog(), of_catalog))
+    cache.set(relation_cache(spark, cache.get(), cache.interface, of_cache))
+
+
+# -- copies of a session, which streams and caching make ---------------------------------------------------------------------------
 #
 # Spark creates the state of a copy under the copy's lock, and its analyzer under the lock of the state. If PySpark's threads are not
 # pinned to JVM threads, Python's calls arrive on other threads than the one with the lock, and would wait for it forever. So Java creates
 # the objects that need the lock, and passes them to Python, which adds names to them.
+#
+# Python must not refer to a copy that has answered no question (`LazyAnswers.java`), so these objects serve all copies of a session.
 
 
-class _CopiedSession(Proxied):
-    """``(session, state)`` of a copy: enables names in it."""
+class _OfCopies(Proxied):
+    """A function of a copied JVM session and another object.
+
+    Args:
+        spark: the enabled session that is copied.
+    """
 
     def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
+        self._spark, self._jvm = spark, Jvm.of(spark)
 
-    @answered
-    def apply(self, session: JavaObject, state: JavaObject) -> None:
-        """Replace the fields of the copy's state now, and those of its catalogs when they are created."""
-        copy, fields = handle_of(self._spark, session), fields_of_state(state)
-        _replace_in_state(copy, fields)
-        builder = fields["analyzerBuilder"]
-        arguments = (builder.get(), _CopiedCatalogs(copy))
-        builder.set(compiled_object(Jvm.of(copy), "Analyzers", *arguments))
+    def _answers_for(self, name: str, answers_of_copy: JavaObject) -> JavaObject:
+        return compiled_object(self._jvm, "LazyAnswers", answers_of_copy, name)
+
+    def _named(self, answers: Mapping[str, object]) -> JavaObject:
+        functions = self._jvm.java_class("java.util.HashMap")()
+        for name, each in answers.items():
+            functions.put(name, AnswersFunction(each))
+        return functions
 
     class Java:
         """The interface that the JVM may call on this object."""
@@ -111,21 +128,58 @@ class _CopiedSession(Proxied):
         implements = ("scala.Function2",)
 
 
-class _CopiedCatalogs(Proxied):
-    """``manager`` of the catalogs of a copy: enables names in them."""
+class _Copies(_OfCopies):
+    """``(session, state)`` of a copy: enables names in it."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
+        super().__init__(spark)
+        self._add_catalogs, self._answers = _CopiedCatalogs(spark), _CopiedParserAnswers(spark)
 
     @answered
-    def apply(self, manager: JavaObject) -> None:
+    def apply(self, session: JavaObject, state: JavaObject) -> None:
+        """Replace the fields of the copy's state now, and those of its catalogs when they are created."""
+        jvm, fields = self._jvm, fields_of_state(state)
+        own_parser, clone, builder = (fields[name].get() for name in ("sqlParser", "createClone", "analyzerBuilder"))
+        answers = compiled_object(jvm, "AnswersOfCopy", self._answers, session, own_parser)
+        fields["sqlParser"].set(parser(self._spark, own_parser, self._answers_for("parser", answers)))
+        fields["createClone"].set(compiled_object(jvm, "Copies", clone, self))
+        fields["analyzerBuilder"].set(compiled_object(jvm, "Analyzers", builder, self._add_catalogs, session))
+
+
+class _CopiedParserAnswers(_OfCopies):
+    """``(session, its own parser) → answers of its proxy``."""
+
+    @answered
+    def apply(self, session: JavaObject, original: JavaObject) -> JavaObject:
+        """Return the answers by name."""
+        return self._named({"parser": ParserAnswers(original, handle_of(self._spark, session))})
+
+
+class _CopiedCatalogs(_OfCopies):
+    """``(session, manager)`` of the catalogs of a copy: enables names in them."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        super().__init__(spark)
+        self._answers = _CopiedCatalogAnswers(spark)
+
+    @answered
+    def apply(self, session: JavaObject, manager: JavaObject) -> None:
         """Replace the fields of the catalogs."""
-        _replace_in_catalogs(self._spark, manager, fields_of_catalogs(manager))
+        fields = fields_of_catalogs(manager)
+        originals = self._jvm.seq(*_originals(manager, fields))
+        answers = compiled_object(self._jvm, "AnswersOfCopy", self._answers, session, originals)
+        of_catalog, of_cache = (self._answers_for(name, answers) for name in ("catalog", "cache"))
+        _replace_in_catalogs(self._spark, fields, manager, of_catalog, of_cache)
 
-    class Java:
-        """The interface that the JVM may call on this object."""
 
-        implements = ("scala.Function1",)
+class _CopiedCatalogAnswers(_OfCopies):
+    """``(session, its own catalog, entries and cache) → answers of their proxies``."""
+
+    @answered
+    def apply(self, session: JavaObject, originals: JavaObject) -> JavaObject:
+        """Return the answers by name."""
+        of_catalog, of_cache = _catalog_answers(handle_of(self._spark, session), *items(originals))
+        return self._named({"catalog": of_catalog, "cache": of_cache})
 
 
 # -- the private fields ------------------------------------------------------------------------------------------------------

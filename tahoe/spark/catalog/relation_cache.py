@@ -63,21 +63,25 @@ class LoadedTables:
             return self._loaded.get(key)
 
 
-def relation_cache(original: JavaObject, spark: SparkSession, tables: LoadedTables, interface: str) -> JavaObject:
+def relation_cache(spark: SparkSession, original: JavaObject, interface: str, answers: object) -> JavaObject:
     """Return the proxy for Spark's own cache, which maps names to logical plans.
+
+    Args:
+        original: Spark's own cache.
+        interface: Guava's ``Cache``, in the package in which this Spark version ships it.
+        answers: `CacheAnswers`, or a JVM function as for `tahoe.spark.jvm.proxies.proxy`.
+    """
+    return proxy(spark, original, answers, ["getIfPresent"], [interface], described=describing(Jvm.of(spark), None))
+
+
+class CacheAnswers:
+    """The methods answered in Python.
 
     Args:
         original: Spark's own cache.
         spark: the session whose cache it is.
         tables: the loaded tables by name.
-        interface: Guava's ``Cache``, in the package in which this Spark version ships it.
     """
-    answers = _RelationCache(original, spark, tables)
-    return proxy(spark, original, answers, ["getIfPresent"], [interface], described=describing(Jvm.of(spark), None))
-
-
-class _RelationCache:
-    """The methods answered in Python."""
 
     def __init__(self, original: JavaObject, spark: SparkSession, tables: LoadedTables) -> None:
         self._original, self._spark, self._loaded = original, spark, tables

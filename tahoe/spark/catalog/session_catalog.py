@@ -31,17 +31,15 @@ from tahoe.spark.versions.table_context import Travel, requested
 _CONNECTOR = "org.apache.spark.sql.connector"
 
 
-def session_catalog(original: JavaObject, spark: SparkSession, entries: JavaObject, tables: LoadedTables) -> JavaObject:
+def session_catalog(spark: SparkSession, original: JavaObject, entries: JavaObject, answers: object) -> JavaObject:
     """Return the proxy for Spark's own session catalog.
 
     Args:
         original: Spark's own catalog.
-        spark: the session whose catalog it is.
-        entries: its ``SessionCatalog``, with the entries of its tables.
-        tables: records the loaded tables.
+        entries: the ``SessionCatalog`` with the entries of its tables.
+        answers: `CatalogAnswers`, or a JVM function as for `tahoe.spark.jvm.proxies.proxy`.
     """
-    answers, described = _SessionCatalog(original, spark, entries, tables), describing(Jvm.of(spark), entries)
-    return proxy(spark, original, answers, ["loadTable"], _interfaces(original), described=described)
+    return proxy(spark, original, answers, ["loadTable"], _interfaces(original), described=describing(Jvm.of(spark), entries))
 
 
 def _interfaces(original: JavaObject) -> list[str]:
@@ -69,8 +67,15 @@ class _CachedTable:
     table: JavaObject
 
 
-class _SessionCatalog:
-    """The methods answered in Python."""
+class CatalogAnswers:
+    """The methods answered in Python.
+
+    Args:
+        original: Spark's own catalog.
+        spark: the session whose catalog it is.
+        entries: its ``SessionCatalog``, with the entries of its tables.
+        tables: records the loaded tables.
+    """
 
     def __init__(self, original: JavaObject, spark: SparkSession, entries: JavaObject, tables: LoadedTables) -> None:
         self._original, self._spark, self._entries, self._loaded_tables, self._jvm = (

@@ -3,10 +3,10 @@ package tahoe;
 import org.apache.spark.sql.execution.streaming.Source;
 
 public class StreamedTable extends org.apache.spark.sql.execution.datasources.DataSource {
-  private final scala.Function2 create;
+  private final scala.Function3 create;
 
   public StreamedTable(org.apache.spark.sql.SparkSession session, scala.collection.immutable.Map options, scala.Option name,
-      scala.Function2 create) {
+      scala.Function3 create) {
     super({{session}}, "delta", none(), scala.Option.empty(), none(), scala.Option.empty(), options, scala.Option.empty(){{name_argument}});
     this.create = create;
   }
@@ -20,7 +20,7 @@ public class StreamedTable extends org.apache.spark.sql.execution.datasources.Da
     try {
       // Only this method, on the query's own thread, knows the query of the source.
       String query = org.apache.spark.SparkContext.getOrCreate().getLocalProperty("sql.streaming.queryId");
-      source = create.apply(metadataPath, query);
+      source = create.apply(metadataPath, query, this);
     } catch (java.lang.reflect.UndeclaredThrowableException error) {
       org.apache.spark.unsafe.Platform.throwException(error.getCause());
     }

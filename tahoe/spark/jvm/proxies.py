@@ -44,7 +44,7 @@ def proxy(
 
     Args:
         original: the replaced object; its methods are forwarded to it.
-        answers: a Python object with the methods to answer in Python.
+        answers: a Python object with the methods to answer in Python; or a JVM function that answers as `AnswersFunction` does.
         methods: their names; all overloads of a name are answered.
         interfaces: full names.
         fluent: those of `methods` that return the proxy; Python's result is ignored. (The answers must not refer to the proxy: neither
@@ -53,13 +53,14 @@ def proxy(
             arguments…)``; the returned one may add arguments.
     """
     jvm, names = Jvm.of(spark), sorted(methods)
+    function = answers if isinstance(answers, JavaObject) else AnswersFunction(answers)
     key = " ".join((*interfaces, *names, *fluent, str(original.getClass().getName())))
 
     def source() -> tuple[str, str]:
         name = f"Proxy{next(_NUMBERS)}"
         return name, _source(jvm, name, original, _InPython(names, fluent), interfaces)
 
-    return compiled_source(jvm, key, source, original, described(_Answers(answers)))
+    return compiled_source(jvm, key, source, original, described(function))
 
 
 def is_proxy(java: JavaObject) -> bool:
@@ -132,9 +133,12 @@ class PartialFunction(Proxied):
         implements = ("scala.PartialFunction",)
 
 
-class _Answers(Proxied):
+class AnswersFunction(Proxied):
     """``(method, number of arguments, arguments…) → answer``. The arguments are separate, because reading an array takes a call per
     element.
+
+    Args:
+        answers: a Python object with the methods.
     """
 
     def __init__(self, answers: object) -> None:
@@ -142,9 +146,12 @@ class _Answers(Proxied):
 
     @answered
     def apply(self, method: str, count: int, *arguments: object) -> object:
+        """Return the answer of a method."""
         return getattr(self._answers, method)(*arguments[:count])
 
     class Java:
+        """The interface that the JVM may call on this object."""
+
         implements = ("scala.Function6",)
 
 

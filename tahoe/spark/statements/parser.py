@@ -29,18 +29,23 @@ _QUERY = re.compile(r"\s*(?:(?:select|values|table|set|use)\b|from\b(?!.*\binser
 _INSERTS = ("InsertIntoStatement", "UnresolvedInsert", "InsertIntoDir")
 
 
-def parser(original: JavaObject, spark: SparkSession) -> JavaObject:
-    """Return the proxy for the session's parser.
+def parser(spark: SparkSession, original: JavaObject, answers: object) -> JavaObject:
+    """Return the proxy for a session's parser.
+
+    Args:
+        original: Spark's own parser.
+        answers: `ParserAnswers`, or a JVM function as for `tahoe.spark.jvm.proxies.proxy`.
+    """
+    return proxy(spark, original, answers, ["parsePlan", "parsePlanWithParameters"], [_INTERFACE])
+
+
+class ParserAnswers:
+    """The methods answered in Python.
 
     Args:
         original: Spark's own parser.
         spark: the session whose parser it is.
     """
-    return proxy(spark, original, _Parser(original, spark), ["parsePlan", "parsePlanWithParameters"], [_INTERFACE])
-
-
-class _Parser:
-    """The methods answered in Python."""
 
     def __init__(self, original: JavaObject, spark: SparkSession) -> None:
         self._original, self._spark, self._jvm = original, spark, Jvm.of(spark)

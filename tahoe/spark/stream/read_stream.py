@@ -67,8 +67,8 @@ def read_stream(
     if schema is not None:
         _check_schema(jvm, snapshot, columns, schema)
     create = _Create(StreamedTable(spark, table, source_options, hadoop), str(columns.json()))
-    create.table = _streamed_table(jvm, spark._jsparkSession, {"path": table.url, **options}, _source_name(jvm, name), create)
-    return jvm.frame(spark._jsparkSession, _streaming_relation(jvm, create.table, columns), spark)
+    streamed = _streamed_table(jvm, spark._jsparkSession, {"path": table.url, **options}, _source_name(jvm, name), create)
+    return jvm.frame(spark._jsparkSession, _streaming_relation(jvm, streamed, columns), spark)
 
 
 def _columns(jvm: Jvm, snapshot: Snapshot, options: SourceOptions) -> JavaObject:
@@ -99,33 +99,28 @@ def _source_name(jvm: Jvm, name: str | None) -> JavaObject:
 
 
 class _Create(Proxied):
-    """Creates the source of a starting query; a ``scala.Function2``.
-
-    Attributes:
-        table: the streamed table in the plan.
-    """
-
-    table: JavaObject
+    """Creates the source of a starting query; a ``scala.Function3``."""
 
     def __init__(self, streamed: StreamedTable, schema: str) -> None:
         self._streamed, self._schema = streamed, schema
 
     @answered
-    def apply(self, folder: str, query_id: str | None) -> JavaObject:
+    def apply(self, folder: str, query_id: str | None, streamed: JavaObject) -> JavaObject:
         """Return the ``Source`` of a query.
 
         Args:
             folder: the source's folder in the query's checkpoint.
+            streamed: the streamed table in the query's plan.
         """
         jvm = Jvm.of(self._streamed.spark)
         try:
-            return self._source(jvm, folder, query_id)
+            return self._source(jvm, folder, query_id, streamed)
         except TahoeError as error:
             return java_exception(jvm, error)
 
-    def _source(self, jvm: Jvm, folder: str, query_id: str | None) -> JavaObject:
+    def _source(self, jvm: Jvm, folder: str, query_id: str | None, streamed: JavaObject) -> JavaObject:
         spark, options, url = self._streamed.spark, self._streamed.options, self._streamed.table.url
-        event_time = event_time_column(spark, self.table, query_id, options.with_event_time_order, url)
+        event_time = event_time_column(spark, streamed, query_id, options.with_event_time_order, url)
         # The query itself would keep its source, and so this object, from being released.
         batches = MicroBatches(self._streamed, folder, event_time, partial(has_completed_last_batch, spark, query_id))
         columns = _columns(jvm, batches.read, options)
@@ -143,7 +138,7 @@ class _Create(Proxied):
         return _table_stream(jvm, f"DeltaSource[{url}]", columns, limit, _Answers(jvm, batches))
 
     class Java:
-        implements = ("scala.Function2",)
+        implements = ("scala.Function3",)
 
 
 class _Answers(Proxied):

@@ -215,10 +215,11 @@ class UniformHandle:
                 self._delta.clock.sleep(_POLL_SECONDS)
 
     def _findings(self) -> tuple[MetadataListing, list[Finding]]:
-        queries = CatalogQueries(self._conversions.pointers(self._newest()))
+        pointers = self._conversions.pointers(self._newest())
+        # Before the catalogs are queried: see `tahoe.uniform.convert.converter`.
+        record, queries = read_record(self._iceberg), CatalogQueries(pointers)
         listing = list_metadata(self._iceberg)
-        answers, record = queries.answers(LOOK_SECONDS)[0], read_record(self._iceberg)
-        return listing, find_external_changes(self._iceberg, listing, answers, record)
+        return listing, find_external_changes(self._iceberg, listing, queries.answers(LOOK_SECONDS)[0], record)
 
     def _newest(self) -> Snapshot:
         """Return the newest version of a table with UniForm enabled."""

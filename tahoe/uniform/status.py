@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from tahoe.base.exceptions import TahoeError
@@ -10,7 +10,7 @@ from tahoe.base.html import html_pairs, html_part
 from tahoe.protocol.iceberg_compat import uniform_is_enabled
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.log_store import LogStore
-from tahoe.uniform.catalogs.pointers import CatalogQueries, PointerFailure
+from tahoe.uniform.catalogs.pointers import CatalogQueries, Pointer, PointerFailure
 from tahoe.uniform.external.conversion_record import ConversionRecord, read_record
 from tahoe.uniform.external.external_changes import external_writer_error, find_external_changes, has_own_metadata
 from tahoe.uniform.external.metadata_listing import CurrentMetadata, list_metadata, newest_metadata
@@ -97,9 +97,7 @@ def status_of(
     """
     iceberg = store if metadata_store is None else metadata_store
     pointers = runtime.pointers(store.url, target.metadata.configuration)
-    observed = _observe(
-        iceberg, target, runtime, CatalogQueries(() if catalog_seconds is None else pointers), catalog_seconds or 0.0
-    )
+    observed = _observe(iceberg, target, runtime, () if catalog_seconds is None else pointers, catalog_seconds or 0.0)
     current = observed.current
     lag = None if current is None else max(target.version - current.version, 0)
     seconds = None
@@ -139,13 +137,15 @@ class _Observation:
 
 
 def _observe(
-    store: LogStore, target: Snapshot, runtime: UniformRuntime, queries: CatalogQueries, catalog_seconds: float
+    store: LogStore, target: Snapshot, runtime: UniformRuntime, queried: Sequence[Pointer], catalog_seconds: float
 ) -> _Observation:
     current, record, wrong = None, ConversionRecord(), None
     answers: dict[str, str | None] = {}
     errors = runtime.calls.failures(store.url)
     try:
+        # Before the catalogs are queried: see `tahoe.uniform.convert.converter`.
         record = read_record(store)
+        queries = CatalogQueries(queried)
         listing = list_metadata(store)
         answers, failed = queries.answers(catalog_seconds)
         errors |= {name: PointerFailure(target.version, error) for name, error in failed.items()}

@@ -104,10 +104,12 @@ class Converter:
             StorageFailure: storage failed; the next conversion continues from the existing metadata.
         """
         store, clock = self._store, self._delta.clock
+        # A concurrent conversion moves a pointer, then records it: an answer older than the record would lack a recorded pointer.
+        record = _last_conversion(store, rebuild)
         queries = CatalogQueries(pointers)
         listing = list_metadata(store)
         # A catalog that does not answer in time is queried again before its pointer is moved.
-        record = _check_external_changes(store, listing, queries.answers(LOOK_SECONDS)[0], rebuild)
+        record = _check_external_changes(store, listing, queries.answers(LOOK_SECONDS)[0], record, rebuild)
         for attempt in range(_ATTEMPTS):
             current = None if rebuild else listing.current()
             if current is not None and current.version >= target.version:
@@ -214,16 +216,20 @@ def _log_rebuild(target: Snapshot, reason: str) -> None:
     logger.warning("version %d of %s: %s Rebuilding the Iceberg side.", version, url, reason, extra=about(url, version))
 
 
-def _check_external_changes(
-    store: LogStore, listing: MetadataListing, answers: Mapping[str, str | None], discard: bool
-) -> ConversionRecord:
-    """Return the record of the last conversion. Raises if another writer was found; with `discard`, records its metadata as discarded."""
+def _last_conversion(store: LogStore, discard: bool) -> ConversionRecord:
+    """Return the record of the last conversion; with `discard`, an empty one if it is corrupt."""
     try:
-        record = read_record(store)
+        return read_record(store)
     except CorruptTable:
         if not discard:
             raise
-        record = ConversionRecord()
+        return ConversionRecord()
+
+
+def _check_external_changes(
+    store: LogStore, listing: MetadataListing, answers: Mapping[str, str | None], record: ConversionRecord, discard: bool
+) -> ConversionRecord:
+    """Return the record. Raises if another writer was found; with `discard`, records its metadata as discarded."""
     findings = find_external_changes(store, listing, answers, record)
     if not findings:
         return record

@@ -57,6 +57,37 @@ def test_a_conversion_that_loses_the_race_continues_from_the_winner(log, winner)
     assert verify(log.store) == 4
 
 
+class Overtaken:
+    """A catalog whose first answer is on its way while another conversion registers the table."""
+
+    name, swaps = "c:a.b", True
+
+    def __init__(self, other) -> None:
+        self.location, self.other = None, other
+
+    def load(self):
+        answer, other, self.other = self.location, self.other, None
+        if other is not None:
+            other()
+        return answer
+
+    def commit(self, old, new):
+        if old != self.location:
+            return False
+        self.location = new
+        return True
+
+
+def test_a_catalog_s_answer_that_is_older_than_a_concurrent_conversion_is_no_external_change(log):
+    log.change(["a1"])
+    log.convert()
+    log.change(["b1"])
+    catalog = Overtaken(lambda: log.convert(version=1, catalogs=[catalog]))
+    log.convert(catalogs=[catalog])
+    assert catalog.location == f"{log.store.url}/metadata/v2.metadata.json"
+    assert verify(log.store) == 2
+
+
 def test_converters_side_by_side_end_with_the_newest_version(log):
     log.change(["a0"])
     threads = []

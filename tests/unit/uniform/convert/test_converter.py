@@ -145,9 +145,9 @@ def test_a_conversion_reads_the_iceberg_side_once(log):
     put = calls.index(("put_if_absent", "metadata/v2.metadata.json"))
     hint = ("get", "metadata/version-hint.text")
     assert [call for call in calls[:put] if not call[1].endswith(".avro")] == [
+        ("get", NAME),
         ("list_from", "metadata"),
         ("get", "metadata/v1.metadata.json"),
-        ("get", NAME),
         hint,
     ]
     assert calls[put + 1 :] == [hint, hint, ("put", hint[1]), ("list_from", "metadata"), ("put", NAME)]

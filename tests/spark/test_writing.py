@@ -7,6 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow.parquet as pq
+import time
+
 import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
@@ -259,3 +261,16 @@ class TestRefusals:
         with pytest.raises(CorruptTable, match=r"DELTA_IDENTITY_COLUMN_INCONSISTENT_METADATA\] Column 'id'"):
             write(spark.range(1), str(tmp_path))
         assert list(data_files(str(tmp_path))) == []
+
+
+def test_a_failed_write_waits_for_its_running_tasks_before_it_deletes_their_files(spark, tmp_path):
+    # One task fails at once; the other creates its second file a second later.
+    rows = spark.range(0, 6, 1, 2).selectExpr(
+        "id", "if(id = 0, raise_error('refused'), aggregate(sequence(0, 3000000), id, (sum, each) -> sum + each)) AS sum"
+    )
+    with pytest.raises(Exception, match="refused"):
+        rows.write.format("delta").option("maxRecordsPerFile", 1).save(f"{tmp_path}/t")
+    time.sleep(1.5)
+    assert list(tmp_path.rglob("*")) == []
+    spark.range(2).write.format("delta").save(f"{tmp_path}/t")
+    assert spark.read.format("delta").load(f"{tmp_path}/t").count() == 2

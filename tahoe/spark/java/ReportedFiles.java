@@ -2,6 +2,11 @@ package tahoe;
 
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.mapreduce.JobContext;
+import org.apache.spark.JobExecutionStatus;
+import org.apache.spark.SparkContext;
+import org.apache.spark.SparkJobInfo;
+import org.apache.spark.SparkStageInfo;
+import org.apache.spark.SparkStatusTracker;
 import org.apache.spark.internal.io.FileCommitProtocol;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.datasources.*;
@@ -10,6 +15,7 @@ import org.apache.spark.sql.execution.streaming.ManifestFileCommitProtocol;
 // Spark's command that writes files. Tasks write under the final names, and the files of the job are those that successful tasks report to the
 // driver: one line each, with URL, size and time. Executors get Spark's own protocol for file sinks, as they do not have this class.
 public class ReportedFiles extends InsertIntoHadoopFsRelationCommand {
+  private static final long LONGEST_WAIT_MS = 10000;
   private final java.util.List lines;
 
   public ReportedFiles(
@@ -32,6 +38,21 @@ public class ReportedFiles extends InsertIntoHadoopFsRelationCommand {
 
   public scala.collection.immutable.Seq run(
       org.apache.spark.sql.classic.SparkSession session, org.apache.spark.sql.execution.SparkPlan rows) {
+    SparkContext context = session.sparkContext();
+    String tag = "tahoe-write-" + java.util.UUID.randomUUID();
+    boolean done = false;
+    context.addJobTag(tag);
+    try {
+      write(session, rows);
+      done = true;
+    } finally {
+      context.removeJobTag(tag);
+      if (!done) awaitTasks(context.statusTracker(), tag);
+    }
+    return (scala.collection.immutable.Seq) scala.collection.immutable.Nil$.MODULE$;
+  }
+
+  private void write(org.apache.spark.sql.classic.SparkSession session, org.apache.spark.sql.execution.SparkPlan rows) {
     Configuration configuration = session.sessionState().newHadoopConfWithOptions(options());
     String path = outputPath().toString();
     FileFormatWriter.write(
@@ -39,7 +60,32 @@ public class ReportedFiles extends InsertIntoHadoopFsRelationCommand {
         new FileFormatWriter.OutputSpec(path, staticPartitions(), outputColumns()), configuration, partitionColumns(), bucketSpec(),
         ((scala.collection.immutable.List) scala.collection.immutable.Nil$.MODULE$).$colon$colon(basicWriteJobStatsTracker(configuration)),
         options(), 0, FileFormatWriter.write$default$12());
-    return (scala.collection.immutable.Seq) scala.collection.immutable.Nil$.MODULE$;
+  }
+
+  // Spark reports a failed job while tasks of it still run. They would create files after the caller has deleted those of the job. VACUUM
+  // deletes the files of tasks that run longer than this waits.
+  private static void awaitTasks(SparkStatusTracker tracker, String tag) {
+    long end = System.currentTimeMillis() + LONGEST_WAIT_MS;
+    try {
+      while (isRunning(tracker, tag) && System.currentTimeMillis() < end) Thread.sleep(20);
+    } catch (InterruptedException interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  private static boolean isRunning(SparkStatusTracker tracker, String tag) {
+    int[] jobs = tracker.getJobIdsForTag(tag);
+    for (int i = 0; i < jobs.length; i++) {
+      scala.Option job = tracker.getJobInfo(jobs[i]);
+      if (job.isEmpty()) continue;
+      if (((SparkJobInfo) job.get()).status() == JobExecutionStatus.RUNNING) return true;
+      int[] stages = ((SparkJobInfo) job.get()).stageIds();
+      for (int j = 0; j < stages.length; j++) {
+        scala.Option stage = tracker.getStageInfo(stages[j]);
+        if (stage.isDefined() && ((SparkStageInfo) stage.get()).numActiveTasks() > 0) return true;
+      }
+    }
+    return false;
   }
 
   public InsertIntoHadoopFsRelationCommand withNewChildInternal(LogicalPlan query) {

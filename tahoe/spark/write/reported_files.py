@@ -29,6 +29,8 @@ def write_parquet(rows: DataFrame, root: str, folder: str, partition_columns: in
         partition_columns: the number of columns, the last ones, that are in names of folders instead of files.
         options: of the Parquet writer and of the file system.
 
+    A failed job raises after its running tasks have ended, or after ten seconds.
+
     Returns:
         The files, named below the root; those of each task in the order of its rows, and tasks in the order of their partitions.
     """

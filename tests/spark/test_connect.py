@@ -431,6 +431,13 @@ def test_refused_commands_change_nothing(connect: Any, tmp_path: Path, text: str
     assert Table(path).version() == 2
 
 
+def test_a_value_of_update_that_no_cast_fits_is_refused_if_no_row_matches(connect: Any, tmp_path: Path) -> None:
+    path = made(str(tmp_path / "t"), ())
+    with remote(), pytest.raises(AnalysisException, match="DATATYPE_MISMATCH"):
+        connect.sql(f"UPDATE delta.`{path}` SET id = array(id) WHERE id = -1")
+    assert Table(path).version() == 2
+
+
 def test_errors_of_writers_name_the_option_and_nothing_is_written(connect: Any, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     with remote():

@@ -40,8 +40,11 @@ from tahoe.ops.write.row_ids import RowIds
 from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.column_values.default_values import Moment
 from tahoe.protocol.column_values.identity import refuse_update
+from tahoe.protocol.config import TableConfig
+from tahoe.schema.arrow import to_arrow_schema
+from tahoe.schema.arrow_values import empty_table
 from tahoe.snapshot.changes import with_change_type
-from tahoe.snapshot.read_errors import naming
+from tahoe.snapshot.read_errors import naming, naming_table
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.transaction import Operation, Transaction
 
@@ -75,8 +78,16 @@ def stage_update(
     places = assigned_places((key for key, _ in texts), [columns])
     assignments = parse_assignments(places, (text for _, text in texts), config.schema, time_zone)
     refuse_update(config.schema, {assignment.path[0] for assignment in assignments}, config.table)
+    _check_casts(config, assignments)
     engine = _ArrowUpdate(transaction, snapshot, config, condition, progress, assignments)
     return stage_updated_rows(RowOperation(transaction, snapshot, condition.text, started), engine)
+
+
+def _check_casts(config: TableConfig, assignments: Sequence[Assignment]) -> None:
+    """Raise for a value that no cast fits to its column, even if no row will match."""
+    no_rows = empty_table(to_arrow_schema(config.schema))
+    with naming_table(config.table):
+        assigned(no_rows, config.schema, assignments, no_rows)
 
 
 @dataclass(frozen=True, slots=True)

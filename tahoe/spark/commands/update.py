@@ -17,7 +17,7 @@ from tahoe.ops.rows.update import snapshot_to_update, stage_updated_rows
 from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.column_values.default_values import Moment
 from tahoe.protocol.column_values.identity import refuse_update
-from tahoe.spark.commands.assignments import Assignment, parse_assignments, with_assigned
+from tahoe.spark.commands.assignments import parse_assignments, with_assigned
 from tahoe.spark.commands.conditions import has_subquery, resolve_condition
 from tahoe.spark.commands.row_changes import CHOSEN, TableRows
 from tahoe.spark.commands.row_command import CommandTarget, run_row_command
@@ -65,7 +65,10 @@ def _stage_update(
         transaction.read_whole_table()
     assignments = parse_assignments(version.shape(), values, columns, "UPDATE")
     refuse_update(snapshot.schema, {assignment.path[0] for assignment in assignments}, config.table)
-    engine = _SparkUpdate(TableRows.of(version, transaction, config), resolved, assignments)
+    # Here, so that a value that no cast fits to its column is an error even if no row matches.
+    new_values = with_assigned(spark, config.table, snapshot.schema, assignments, sf.col(CHOSEN))
+    assigned = frozenset(assignment.path[0] for assignment in assignments)
+    engine = _SparkUpdate(TableRows.of(version, transaction, config), resolved, new_values, assigned)
     return stage_updated_rows(RowOperation(transaction, snapshot, resolved.text, started), engine)
 
 
@@ -74,10 +77,13 @@ class _SparkUpdate(SparkEngine):
     """The `tahoe.ops.rows.engine.UpdateEngine` on Spark.
 
     Args:
+        new_values: the table's columns after the assignments, in the table's order.
+        assigned: the names of the columns with assignments to them or inside them.
         updated: receives the files with the changed rows if the change data feed needs them.
     """
 
-    assignments: Sequence[Assignment]
+    new_values: Sequence[Column]
+    assigned: frozenset[str]
     updated: list[AddFile] = field(default_factory=list)
 
     def write_updated(self, changes: Sequence[FileChange]) -> list[AddFile]:
@@ -98,10 +104,10 @@ class _SparkUpdate(SparkEngine):
         version, config = self.rows.version, self.rows.config
         schema = version.snapshot.schema
         extra = [sf.col(quote_identifier(name)) for name in rows.columns if schema.find(name) is None]
-        columns = with_assigned(version.spark, config.table, schema, self.assignments, sf.col(CHOSEN))
-        updated = named(rows, version.alias).select(*columns, *extra)
-        assigned = {assignment.path[0] for assignment in self.assignments}
+        updated = named(rows, version.alias).select(*self.new_values, *extra)
         generated = [
-            column.name for column in schema if "delta.generationExpression" in column.metadata and column.name not in assigned
+            column.name
+            for column in schema
+            if "delta.generationExpression" in column.metadata and column.name not in self.assigned
         ]
         return recomputed(updated, config, {name: sf.col(CHOSEN) for name in generated}) if generated else updated

@@ -41,6 +41,7 @@ from tahoe.spark.connect.conditions import RemoteCondition, columns_in, resolve_
 from tahoe.spark.connect.remote_rows import RemoteRows, RemoteVersion
 from tahoe.spark.names.settings import is_case_sensitive
 from tahoe.spark.write.enforce import session_time_zone
+from tahoe.spark.write.fitting import columns_of
 from tahoe.txn.transaction import Transaction
 
 
@@ -93,6 +94,7 @@ def _stage_update(
     assignments = parse_assignments(version.shape(), values, columns, "an assignment of UPDATE")
     refuse_update(snapshot.schema, {assignment.path[0] for assignment in assignments}, config.table)
     engine = RemoteUpdate(RemoteRows(transaction, config, version=version), resolved, assignments)
+    columns_of(engine.with_new_values(version.shape()))  # the server rejects a value that no cast fits, even if no row will match
     return stage_updated_rows(RowOperation(transaction, snapshot, resolved.text, started), engine)
 
 
@@ -137,7 +139,7 @@ class RemoteUpdate(RemoteEngine):
         """See `tahoe.ops.rows.engine.UpdateEngine`."""
         version = self.rows.version
         rows = version.named(version.changed_rows(changes, ids=True, get_new_values=True))
-        self.updated.extend(self.rows.write(self._with_new_values(rows)))
+        self.updated.extend(self.rows.write(self.with_new_values(rows)))
         copied = [] if uses_vectors(self.rows.config) else self.copy_rows(without_dead_files(changes))
         return [*self.updated, *copied]
 
@@ -145,7 +147,8 @@ class RemoteUpdate(RemoteEngine):
         """See `tahoe.ops.rows.engine.Engine`."""
         return write_update_data(self.rows, changes, self.updated)
 
-    def _with_new_values(self, rows: DataFrame) -> DataFrame:
+    def with_new_values(self, rows: DataFrame) -> DataFrame:
+        """Return rows of the table after the assignments, without their generated columns."""
         schema = self.rows.version.snapshot.schema
         columns = [sf.col(quote_identifier(name)) for name in rows.columns if schema.find(name) is None]
         for column in schema:

@@ -195,3 +195,15 @@ def test_errors_of_expressions_name_the_table_and_the_file(table: Table) -> None
         assert error.value.facts["file"] in table.files()["path"].to_pylist()
     with pytest.raises(InvalidRequest, match=f"Table {table.url}, version 2: "):
         table.add_constraint("number", "CAST(name AS INT) > 1")
+
+
+@pytest.mark.parametrize("value", ["id", "CAST(id AS BINARY)"])
+def test_a_value_that_no_cast_fits_is_an_error_if_no_row_matches(tmp_path: Path, value: str) -> None:
+    table = Table.create(tmp_path, pa.schema([("id", pa.int64()), ("at", pa.timestamp("us"))]))
+    with pytest.raises(InvalidRequest, match=f"Table {table.url}: .*no cast from") as error:
+        table.update({"at": value})
+    assert error.value.code == "DATATYPE_MISMATCH"
+    table.append(pa.table({"id": [1]}))
+    with pytest.raises(InvalidRequest, match="no cast from"):
+        table.update({"at": value}, "id = 2")
+    assert table.version() == 1

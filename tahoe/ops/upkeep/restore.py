@@ -55,9 +55,11 @@ class RestoreRequest(RestoreOptions):
 
     Args:
         shown_timestamp: the timestamp as the history shows it; None for the text itself.
+        accepts_newest: whether restoring the newest version does nothing, as in SQL, instead of raising an error.
     """
 
     shown_timestamp: str | None = None
+    accepts_newest: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +69,8 @@ class Restored(ShownAsText):
     Args:
         table: its URL.
         target: the restored version.
-        version: the commit; None for a dry run.
-        metrics: by the reference's names, as the SQL statement returns them.
+        version: the commit; None for a dry run, and if nothing was to be done.
+        metrics: by the reference's names, as the SQL statement returns them; none if nothing was to be done.
         missing: for a dry run, the missing files that the version needs.
     """
 
@@ -80,6 +82,8 @@ class Restored(ShownAsText):
 
     def __str__(self) -> str:
         metrics = self.metrics
+        if not metrics:
+            return f"Version {self.target} of {self.table} is the newest one: nothing was restored."
         restored = f"{counted(metrics['num_restored_files'], 'file')} of {metrics['restored_files_size']:,} bytes"
         removed = f"{counted(metrics['num_removed_files'], 'file')} of {metrics['removed_files_size']:,} bytes"
         if self.version is not None:
@@ -106,11 +110,14 @@ def restore(
     Raises:
         NotFound: there is no table; ``DELTA_CANNOT_RESTORE_TABLE_VERSION``, ``DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER`` and ``…_GREATER``: the
             log has no such version. ``TAHOE_MISSING_FILES``: files of it are missing; the message names the first ones.
-        InvalidRequest: the version is the newest one; the table is append-only and files would be removed.
+        InvalidRequest: the version is the newest one, unless the request accepts it; the table is append-only and files would be removed.
         ConcurrentWriteException: another writer committed concurrently.
     """
     newest = snapshot_to_change(transaction)
-    target = Snapshot.at(newest.store, _version(newest, request))
+    version = _version(newest, request)
+    if version == newest.version:
+        return Restored(newest.store.url, version, None, {})
+    target = Snapshot.at(newest.store, version)
     url, new, old = newest.store.url, newest.files(), target.files_with_texts()
     adds, removes = _files_only_in(old, new, url), _files_only_in(new, old, url)
     missing = [] if request.ignore_missing_files else _missing(newest, adds, progress)
@@ -140,6 +147,8 @@ def _version(newest: Snapshot, request: RestoreRequest) -> int:
             ) from error
     assert version is not None
     if version == newest.version:
+        if request.accepts_newest:
+            return version
         raise InvalidRequest(
             f"Version to restore ({version}) should be less than the last available version ({newest.version}) of table {store.url}: it is "
             "the newest one, and there is nothing to restore.",

@@ -305,7 +305,7 @@ def fsck_table(table: Table, *, dry_run: bool = False) -> list[tuple[str, bool, 
 def restore_table(
     spark: SparkSession, table: Table, version: int | None = None, timestamp: str | None = None
 ) -> list[tuple[int, ...]]:
-    """Restore the table to an older version; return a row of `RESTORE_ROW`.
+    """Restore the table to an older version; return a row of `RESTORE_ROW`, or none if the version is the newest one.
 
     Args:
         spark: ``spark.sql.files.ignoreMissingFiles`` applies.
@@ -319,10 +319,12 @@ def restore_table(
         None if timestamp is None else parsed_timestamp(spark, timestamp),
         ignore_missing_files=is_on(spark, "spark.sql.files.ignoreMissingFiles"),
         shown_timestamp=timestamp,
+        accepts_newest=True,
     )
     commit = partial(table.commit, user_metadata=user_metadata_of(spark))
     with shown(table.clock) as progress, quiet_errors(spark):
-        return [tuple(restore(table.begin(), commit, request, progress).metrics.values())]
+        metrics = restore(table.begin(), commit, request, progress).metrics
+    return [tuple(metrics.values())] if metrics else []
 
 
 def _is_on(spark: SparkSession, name: str, default: bool) -> bool:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow.parquet as pq
-import time
-
 import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf

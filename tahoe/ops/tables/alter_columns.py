@@ -183,8 +183,8 @@ def stage_rename_column(transaction: Transaction, snapshot: Snapshot, path: Path
 
 def stage_change_columns(
     transaction: Transaction, snapshot: Snapshot, changes: Sequence[ColumnChange], progress: Progress = silent
-) -> Operation:
-    """Stage changes of comment, place, NOT NULL or type of columns, each at most once.
+) -> Operation | None:
+    """Stage changes of comment, place, NOT NULL or type of columns, each at most once. None if they name only types that the columns have.
 
     Args:
         progress: called with the number of new NOT NULL columns checked.
@@ -194,7 +194,7 @@ def stage_change_columns(
             its comment or its place.
         InvariantViolation: ``DELTA_NEW_NOT_NULL_VIOLATION``: NOT NULL on a column in which rows have NULL.
     """
-    schema, described = snapshot.schema, []
+    schema, described, changes_nothing = snapshot.schema, [], True
     _refuse_changing_twice(snapshot, changes)
     if any(change.default is not None or change.data_type is not None for change in changes):
         transaction.enforces = ENFORCED  # the column's constraints are checked here; no row is added
@@ -204,9 +204,14 @@ def stage_change_columns(
             snapshot.config, column, any(value is not None for value in (change.data_type, change.nullable, change.default))
         )
         new = _changed(snapshot, column, change)
+        changes_nothing &= new == column and change == ColumnChange(
+            change.path, change.data_type, declared=change.declared, by_spark=change.by_spark
+        )
         schema = with_field(schema, change.path, new, change.position)
         where = {} if change.position is None else {"position": str(change.position)}
         described.append((_column_json(_spelled(snapshot.schema, change.path)[:-1], new), where))
+    if changes_nothing:
+        return None
     metadata = with_schema(snapshot.config, schema, transaction.clock)
     check_still_clusterable(snapshot, metadata)
     transaction.set_metadata(metadata)

@@ -54,7 +54,7 @@ def _rename(spark: SparkSession, plan: JavaObject) -> _Stage:
 def _alter(spark: SparkSession, plan: JavaObject) -> _Stage:
     changes = [_change(spark, spec) for spec in items(plan.specs())]
 
-    def stage(transaction: Transaction, snapshot: Snapshot) -> Operation:
+    def stage(transaction: Transaction, snapshot: Snapshot) -> Operation | None:
         with shown(transaction.clock) as progress:
             return stage_change_columns(transaction, snapshot, changes, progress)
 

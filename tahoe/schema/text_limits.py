@@ -56,11 +56,6 @@ def has_char(column: StructField) -> bool:
     return _CHAR.search(declared) is not None
 
 
-def with_varchar(declared: str) -> str:
-    """The declared type with every ``char`` a ``varchar`` of its length."""
-    return _CHAR.sub("varchar(", declared)
-
-
 def may_become(old: str | None, new: str | None) -> bool:
     """Whether every text of one declared type is one of another already; None is a plain string."""
     if new is None or old == new:

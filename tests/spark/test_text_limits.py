@@ -164,12 +164,12 @@ def test_alter_column_widens_and_no_more(spark, tmp_path):
         Table(path).append(pa.table({"w": ["abc"]}))
 
 
-def test_a_copy_by_a_data_frame_has_varchar_for_char(spark, path, tmp_path):
+def test_a_copy_by_a_data_frame_has_the_declared_types(spark, path, tmp_path):
     spark.sql(f"INSERT INTO delta.`{path}` SELECT {GOOD}")
     spark.read.format("delta").load(path).select("c", "l").write.format("delta").save(str(tmp_path / "copy"))
     assert [item.metadata.get(DECLARED_TYPE) for item in Table(str(tmp_path / "copy")).schema()] == [
-        "varchar(3)",
-        "array<varchar(2)>",
+        "char(3)",
+        "array<char(2)>",
     ]
 
 

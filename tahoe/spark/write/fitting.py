@@ -5,7 +5,7 @@ Everything is a Spark expression: nothing is run. `tahoe.spark.write.enforce` ch
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import cast
@@ -19,7 +19,6 @@ from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, EXISTS_DEFAULT
 from tahoe.schema.evolve import as_nullable, without_void
 from tahoe.schema.mapping import transform_fields
-from tahoe.schema.text_limits import DECLARED_TYPE, with_varchar
 from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructField, StructType, is_same_type
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.errors import raising_with_values
@@ -137,20 +136,14 @@ def columns_of(data: DataFrame) -> StructType:
 
 
 def nullable_schema(schema: StructType) -> StructType:
-    """Return the schema with everything nullable, at every depth, and without default values: a DataFrame's do not define the table's.
-
-    A ``char`` column of the source becomes ``varchar``, as in delta-spark.
-    """
+    """Return the schema with everything nullable, at every depth, and without default values: a DataFrame's do not define the table's."""
     nullable = as_nullable(schema)
     assert isinstance(nullable, StructType)
-    return StructType(tuple(replace(column, metadata=_metadata_to_come(column)) for column in nullable))
+    return StructType(tuple(replace(column, metadata=_without_defaults(column.metadata)) for column in nullable))
 
 
-def _metadata_to_come(column: StructField) -> dict[str, object]:
-    metadata = {key: value for key, value in column.metadata.items() if key not in (CURRENT_DEFAULT, EXISTS_DEFAULT)}
-    if DECLARED_TYPE in metadata:
-        metadata[DECLARED_TYPE] = with_varchar(str(metadata[DECLARED_TYPE]))
-    return metadata
+def _without_defaults(metadata: Mapping[str, object]) -> dict[str, object]:
+    return {key: value for key, value in metadata.items() if key not in (CURRENT_DEFAULT, EXISTS_DEFAULT)}
 
 
 def stored(jvm: Jvm, values: Column, column: StructField, *, with_ids: bool) -> Column:

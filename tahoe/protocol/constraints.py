@@ -37,7 +37,7 @@ from tahoe.expr.tree.expression import (
 )
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.expr.tree.signatures import cast_to
-from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, EXISTS_DEFAULT, Moment, default_of
+from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, EXISTS_DEFAULT, Moment, check_length, default_of
 from tahoe.protocol.column_values.identity import IDENTITY, check_new_identity
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.features import Feature, Use, check_columns
@@ -184,8 +184,8 @@ def check_default(column: StructField, table: str, *, enabled: bool, statement: 
         by_spark: Spark checks the expressions that only Spark can evaluate.
 
     Raises:
-        InvalidRequest: ``WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED``; the error of the feature of the column's
-            type; else as `default_of`.
+        InvalidRequest: ``WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED``; ``EXCEED_LIMIT_LENGTH``; the error of the feature of the
+            column's type; else as `default_of`.
     """
     if CURRENT_DEFAULT not in column.metadata and EXISTS_DEFAULT not in column.metadata:
         return
@@ -200,6 +200,8 @@ def check_default(column: StructField, table: str, *, enabled: bool, statement: 
         )
     check_columns(StructType((column,)), Use.DEFAULT, table=table, column=column.name, data_type=str(column.data_type))
     default = default_of(column, table, Moment(0))
+    if default is not None:
+        check_length(default, table)
     if default is not None and not by_spark and isinstance(default.value, EngineText):
         raise InvalidRequest(default.value.reason, code=default.value.code, table=table, column=column.name)
 

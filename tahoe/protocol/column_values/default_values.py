@@ -20,6 +20,7 @@ from tahoe.expr.tree.expression import EngineText, Expression, sql_of_expression
 from tahoe.expr.tree.predicate import Literal
 from tahoe.expr.tree.signatures import cast_to
 from tahoe.schema.evolve import can_store
+from tahoe.schema.text_limits import TextLimit, limits_of
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType, StructField, StructType
 
 CURRENT_DEFAULT, EXISTS_DEFAULT = "CURRENT_DEFAULT", "EXISTS_DEFAULT"
@@ -115,7 +116,7 @@ def default_of(column: StructField, table: str, moment: Moment) -> Default | Non
         code = error.code if error.code == "TAHOE_EXPRESSION_NOT_ALLOWED" else _UNRESOLVED
         reason = _reason(column, table, f"{error.message} Without Spark, rows cannot be filled in.")
         return Default(column, str(text), engine_text(str(text), _NO_COLUMNS, code, reason))
-    if not _is_null(value) and not can_store(value.data_type, column.data_type):
+    if not _is_null(value) and not _can_be_default(value.data_type, column.data_type):
         mismatch = type_refused(column, table, value.data_type)
         if isinstance(column.data_type, PrimitiveType | DecimalType):
             raise mismatch
@@ -124,6 +125,18 @@ def default_of(column: StructField, table: str, moment: Moment) -> Default | Non
         return Default(column, str(text), cast_to(value, column.data_type, moment.time_zone))
     except InvalidRequest as error:
         raise _refused(column, table, _UNRESOLVED, error.message) from error
+
+
+def _can_be_default(source: DataType, target: DataType) -> bool:
+    return can_store(source, target) or (source, target) == (PrimitiveType("string"), PrimitiveType("binary"))
+
+
+def check_length(default: Default, table: str) -> None:
+    """Raise `InvalidRequest` (``EXCEED_LIMIT_LENGTH``) for a text that is longer than its ``char(n)`` or ``varchar(n)``."""
+    limit, value = limits_of(default.column), default.value
+    text = value.value if isinstance(value, Literal) else None
+    if isinstance(limit, TextLimit) and isinstance(text, str) and len(text.rstrip(" ")) > limit.most:
+        raise _refused(default.column, table, "EXCEED_LIMIT_LENGTH", f"It is longer than {limit}.")
 
 
 _NOT_FOR_SPARK = ("TAHOE_EXPRESSION_TOO_LONG", "TAHOE_EXPRESSION_TOO_DEEP")

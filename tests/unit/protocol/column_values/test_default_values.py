@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import nullcontext
 from datetime import date, datetime
 
 import pyarrow as pa
@@ -12,6 +14,7 @@ from tahoe.expr.compute.compute import compute
 from tahoe.expr.parse.parse_expression import parse_expression
 from tahoe.protocol.column_values.default_values import Moment, default_of, is_keyword
 from tahoe.protocol.constraints import check_default
+from tahoe.schema.text_limits import DECLARED_TYPE
 from tahoe.schema.types import DecimalType, PrimitiveType, StructField, StructType, schema_from_json
 
 MOMENT = Moment(1_600_000_000_123, "America/New_York")
@@ -34,6 +37,7 @@ def column(data_type, text):
         ("double", "1.5", 1.5),
         ("boolean", "true", True),
         ("binary", "X'00FF'", b"\x00\xff"),
+        ("binary", "'é'", "é".encode()),
         ("date", "DATE'2020-01-31'", date(2020, 1, 31)),
         ("date", "current_date", date(2020, 9, 13)),
         ("date", "Current_Timestamp()", date(2020, 9, 13)),
@@ -85,3 +89,24 @@ def test_the_word():
     assert is_keyword(" default ")
     assert not is_keyword("`default`")
     assert not is_keyword(None)
+
+
+@pytest.mark.parametrize(
+    ("text", "declared", "is_refused"),
+    [
+        ("'abcd'", "varchar(3)", True),
+        ("'abcd'", "char(3)", True),
+        ("'abc  '", "varchar(3)", False),
+        ("'a'", "char(3)", False),
+        ("NULL", "char(3)", False),
+    ],
+)
+def test_a_default_that_is_longer_than_its_column_is_refused(text, declared, is_refused):
+    limited = StructField("c", PrimitiveType("string"), True, {"CURRENT_DEFAULT": text, DECLARED_TYPE: declared})
+    expected = (
+        pytest.raises(InvalidRequest, match=f"EXCEED_LIMIT_LENGTH.*longer than {re.escape(declared)}")
+        if is_refused
+        else nullcontext()
+    )
+    with expected:
+        check_default(limited, "t", enabled=True, statement="ALTER TABLE")

@@ -19,7 +19,7 @@ from tahoe.expr.tree.constant_cast import cast_value
 from tahoe.expr.tree.expression import EngineText, Expression, sql_of_expression
 from tahoe.expr.tree.predicate import Literal
 from tahoe.expr.tree.signatures import cast_to
-from tahoe.schema.evolve import can_store
+from tahoe.schema.evolve import can_coerce, can_store
 from tahoe.schema.text_limits import TextLimit, limits_of
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType, StructField, StructType
 
@@ -116,7 +116,7 @@ def default_of(column: StructField, table: str, moment: Moment) -> Default | Non
         code = error.code if error.code == "TAHOE_EXPRESSION_NOT_ALLOWED" else _UNRESOLVED
         reason = _reason(column, table, f"{error.message} Without Spark, rows cannot be filled in.")
         return Default(column, str(text), engine_text(str(text), _NO_COLUMNS, code, reason))
-    if not _is_null(value) and not _can_be_default(value.data_type, column.data_type):
+    if not _is_null(value) and not _can_be_default(value, column.data_type):
         mismatch = type_refused(column, table, value.data_type)
         if isinstance(column.data_type, PrimitiveType | DecimalType):
             raise mismatch
@@ -124,11 +124,14 @@ def default_of(column: StructField, table: str, moment: Moment) -> Default | Non
     try:
         return Default(column, str(text), cast_to(value, column.data_type, moment.time_zone))
     except InvalidRequest as error:
-        raise _refused(column, table, _UNRESOLVED, error.message) from error
+        code = _DATA_TYPE if value.data_type == _STRING else _UNRESOLVED
+        raise _refused(column, table, code, error.message) from error
 
 
-def _can_be_default(source: DataType, target: DataType) -> bool:
-    return can_store(source, target) or (source, target) == (PrimitiveType("string"), PrimitiveType("binary"))
+def _can_be_default(value: Expression, target: DataType) -> bool:
+    """Whether a value can be stored, or is a text that is cast once, such as ``'2026-01-31'`` for a date."""
+    is_text = isinstance(value, Literal) and value.data_type == _STRING
+    return can_store(value.data_type, target) or (is_text and can_coerce(_STRING, target))
 
 
 def check_length(default: Default, table: str) -> None:
@@ -140,13 +143,14 @@ def check_length(default: Default, table: str) -> None:
 
 
 _NOT_FOR_SPARK = ("TAHOE_EXPRESSION_TOO_LONG", "TAHOE_EXPRESSION_TOO_DEEP")
-_UNRESOLVED = "INVALID_DEFAULT_VALUE.UNRESOLVED_EXPRESSION"
+_UNRESOLVED, _DATA_TYPE = "INVALID_DEFAULT_VALUE.UNRESOLVED_EXPRESSION", "INVALID_DEFAULT_VALUE.DATA_TYPE"
+_STRING = PrimitiveType("string")
 
 
 def type_refused(column: StructField, table: str, data_type: DataType) -> InvalidRequest:
     """Return the error for a default whose type the column cannot store."""
     why = f"It is {data_type}, which is not stored in {column.data_type}."
-    return _refused(column, table, "INVALID_DEFAULT_VALUE.DATA_TYPE", why)
+    return _refused(column, table, _DATA_TYPE, why)
 
 
 def _refused(column: StructField, table: str, code: str | None, why: str) -> InvalidRequest:

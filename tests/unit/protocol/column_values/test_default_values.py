@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import nullcontext
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 
 import pyarrow as pa
 import pytest
@@ -38,6 +38,11 @@ def column(data_type, text):
         ("boolean", "true", True),
         ("binary", "X'00FF'", b"\x00\xff"),
         ("binary", "'é'", "é".encode()),
+        ("integer", "' 5 '", 5),
+        ("double", "'1e3'", 1000.0),
+        ("date", "'2020-1-31'", date(2020, 1, 31)),
+        ("timestamp", "'2020-01-31'", datetime(2020, 1, 31, 5, tzinfo=UTC)),
+        ("timestamp_ntz", "'2020-01-31 10:00:00'", datetime(2020, 1, 31, 10)),
         ("date", "DATE'2020-01-31'", date(2020, 1, 31)),
         ("date", "current_date", date(2020, 9, 13)),
         ("date", "Current_Timestamp()", date(2020, 9, 13)),
@@ -57,6 +62,11 @@ def test_the_meaning_of_a_default(kind, text, value):
     ("data_type", "text", "code"),
     [
         (PrimitiveType("long"), "'x'", "INVALID_DEFAULT_VALUE.DATA_TYPE"),
+        (PrimitiveType("long"), "'1.5'", "INVALID_DEFAULT_VALUE.DATA_TYPE"),
+        (PrimitiveType("date"), "'x'", "INVALID_DEFAULT_VALUE.DATA_TYPE"),
+        (PrimitiveType("timestamp"), "'now'", "INVALID_DEFAULT_VALUE.DATA_TYPE"),
+        (PrimitiveType("boolean"), "'true'", "INVALID_DEFAULT_VALUE.DATA_TYPE"),
+        (DecimalType(3, 1), "'12345'", "INVALID_DEFAULT_VALUE.DATA_TYPE"),
         (PrimitiveType("date"), "1", "INVALID_DEFAULT_VALUE.DATA_TYPE"),
         (PrimitiveType("integer"), "99999999999", "INVALID_DEFAULT_VALUE.UNRESOLVED_EXPRESSION"),
         (DecimalType(3, 1), "12345", "INVALID_DEFAULT_VALUE.UNRESOLVED_EXPRESSION"),

@@ -82,6 +82,12 @@ def check_writer_options(options: Mapping[str, str], *, overwrites: bool) -> Non
             check_setting(Setting(setting.name, State.NO_EFFECT, _APPENDED, _WRITER), value)
 
 
+def warn_of_kept_schema() -> None:
+    """Warn once that ``overwriteSchema`` has no effect on ``insertInto``."""
+    why = "insertInto keeps the schema of the table; use saveAsTable to replace it."
+    check_setting(Setting("overwriteSchema", State.NO_EFFECT, why, _WRITER), "true")
+
+
 def check_reader_options(options: Mapping[str, str]) -> None:
     """Check a reader's options; see `check_writer_options`."""
     lowered = {name.lower(): value for name, value in options.items()}

@@ -11,9 +11,10 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from tahoe.api.table import Table
-from tahoe.base.exceptions import InvalidRequest, SchemaMismatch, Unsupported
+from tahoe.base.exceptions import InvalidRequest, SchemaMismatch, TahoeWarning, Unsupported
 from tahoe.protocol.actions import AddFile
 from tahoe.schema.types import PrimitiveType, StructField, StructType
+from tahoe.settings.warn_once import reset_warnings
 from tests.spark.written import actions, data_files, ids, info, load, write
 
 
@@ -221,3 +222,17 @@ class TestColumnMapping:
         assert stored.read().num_rows == 1
         assert load(spark, path).collect() == frame.collect()
         assert Table(path).check() == []
+
+
+def test_insert_into_keeps_the_schema_and_warns(spark, path):
+    reset_warnings()
+    spark.sql(f"CREATE TABLE kept (id INT) USING delta LOCATION '{path}'")
+    try:
+        rows = spark.sql("SELECT '5' AS id").write.mode("overwrite")
+        with pytest.warns(TahoeWarning, match="insertInto keeps the schema of the table"):
+            rows.option("overwriteSchema", "true").insertInto("kept")
+        assert spark.table("kept").collect() == [(5,)]
+        with pytest.raises(InvalidRequest, match="overwriteSchema"):
+            rows.option("overwriteSchema", "maybe").insertInto("kept")
+    finally:
+        spark.sql("DROP TABLE kept")

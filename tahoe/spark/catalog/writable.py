@@ -17,7 +17,7 @@ from tahoe.protocol.config import TableConfig
 from tahoe.schema.evolve import store_anything
 from tahoe.spark.catalog.optimizer_rules import PLANNED
 from tahoe.spark.commands.insert import insert
-from tahoe.spark.commands.write_options import WriterCall, insert_request
+from tahoe.spark.commands.write_options import WriterCall, insert_request, sets_schema
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.compiled import compiled_object
 from tahoe.spark.jvm.proxies import proxy
@@ -140,7 +140,7 @@ class _WritableTable:
             options["partitionOverwriteMode"] = "dynamic"
         mode = "Overwrite" if self._mode == "overwrite" else "Append"
         call = WriterCall(mode, options, evolves=self._evolves)
-        request = insert_request(call, settings, same_types=False, stores=store_anything)
+        request = insert_request(call, settings, same_types=sets_schema(call), stores=store_anything)
         if request.matching is not None:
             raise Unsupported(
                 f"INSERT OVERWRITE replaces all rows, and not those that match '{request.matching.text}'. Use "

@@ -20,7 +20,7 @@ from tahoe.schema.types import StructType
 from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.insert import DescribeOperation, insert, no_rows_to_match
 from tahoe.spark.commands.named import Creation, make_table, refuse_other_location
-from tahoe.spark.commands.write_options import Insert, WriterCall, insert_request, refuse_dynamic
+from tahoe.spark.commands.write_options import Insert, WriterCall, call_of_insert, insert_request, refuse_dynamic, sets_schema
 from tahoe.spark.jvm.bridge import JavaObject
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.entries import location_of, path_of
@@ -100,8 +100,7 @@ def insert_into(spark: SparkSession, save: Save) -> bool:
     if table is None:
         return False
     settings, config = settings_of(spark), table.snapshot().config
-    call = replace(save.call, partition_by=None, cluster_by=None)
-    request = insert_request(call, settings, same_types=False, stores=store_anything)
+    request = insert_request(call_of_insert(save.call), settings, same_types=False, stores=store_anything)
     if request.matching is not None and config.partition_columns:
         refuse_dynamic(settings)
     rules = arrangement(spark, _shown_name(save, entry), request.options, by_name=False, is_statement=False)
@@ -152,5 +151,5 @@ def save_request(save: Save, settings: Mapping[str, str], *, replacing: bool) ->
     call = save.call
     if replacing and call.cluster_by is None:
         call = replace(call, cluster_by=())
-    same_types = replacing or settings.get(_FRAMES_ARE_CAST) == "false"
+    same_types = replacing or sets_schema(call) or settings.get(_FRAMES_ARE_CAST) == "false"
     return insert_request(call, settings, same_types=same_types, stores=store_anything, replaces_table=replacing)

@@ -6,13 +6,13 @@ Names are case-insensitive. Options of neither Delta nor Tahoe are passed to Had
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.ops.rows.insert import WriteOptions
 from tahoe.schema.evolve import Storing, can_store
-from tahoe.settings.dataframe_options import check_writer_options
+from tahoe.settings.dataframe_options import check_writer_options, warn_of_kept_schema
 from tahoe.settings.session_settings import check_session_settings
 from tahoe.spark.names.options import AUTOMATIC_WIDENING, boolean_option, hadoop_options, illegal_option, widening_mode
 from tahoe.spark.write.idempotent import application, application_of_session
@@ -119,7 +119,7 @@ def insert_request(
     check_session_settings(settings)
     matching = _matching(lowered, settings, overwrites=call.mode == "Overwrite")
     chosen, replace_where = _SPARK_MODES[call.mode], lowered.get("replacewhere")
-    overwrite_schema = boolean_option(lowered, "overwriteSchema", False) and chosen == "overwrite" and replace_where is None
+    overwrite_schema = sets_schema(call) and chosen == "overwrite" and replace_where is None
     may_merge = call.evolves or boolean_option(lowered, "mergeSchema", _setting(settings, "schema.autoMerge.enabled") == "true")
     if partition_by is None and overwrite_schema:
         partition_by = ()
@@ -140,6 +140,22 @@ def insert_request(
     user_metadata = lowered.get("usermetadata") or _setting(settings, "commitInfo.userMetadata")
     matched = matching if chosen == "overwrite" else None
     return Insert(chosen, write, _files(options, lowered), user_metadata, replace_where, matched, lowered.get("targetalias"))
+
+
+def sets_schema(call: WriterCall) -> bool:
+    """Whether ``overwriteSchema`` is set. delta-spark then casts nothing, not even the rows of an append by a table's name."""
+    return boolean_option({key.lower(): value for key, value in call.options.items()}, "overwriteSchema", False)
+
+
+def call_of_insert(call: WriterCall) -> WriterCall:
+    """Return the call of ``insertInto``, which takes columns by position: it has no partitioning, and keeps the table's schema.
+
+    As in delta-spark, ``overwriteSchema`` has no effect; a warning says so.
+    """
+    if sets_schema(call):
+        warn_of_kept_schema()
+    options = {key: value for key, value in call.options.items() if key.lower() != "overwriteschema"}
+    return replace(call, options=options, partition_by=None, cluster_by=None)
 
 
 def refuse_dynamic(settings: Mapping[str, str]) -> None:

@@ -13,7 +13,7 @@ from tahoe.schema.evolve import check_writable, store_anything
 from tahoe.schema.types import StructType
 from tahoe.spark.commands.assignments import Value
 from tahoe.spark.commands.saved import Save, creation_of, replacement, save_request
-from tahoe.spark.commands.write_options import Insert, insert_request
+from tahoe.spark.commands.write_options import Insert, call_of_insert, insert_request
 from tahoe.spark.connect.assigned import cast_or_fail, fitted
 from tahoe.spark.connect.creation import make_table
 from tahoe.spark.connect.insert import insert
@@ -64,8 +64,7 @@ def insert_into(spark: SparkSession, named: NamedTable, save: Save, *, by_name: 
         is_statement: whether it is an INSERT, which may omit columns by name only if they have values without the query.
     """
     config = named.table.snapshot().config
-    call = replace(save.call, partition_by=None, cluster_by=None)
-    request = insert_request(call, settings_of(spark), same_types=False, stores=store_anything)
+    request = insert_request(call_of_insert(save.call), settings_of(spark), same_types=False, stores=store_anything)
     rules = arrangement(spark, named.full_name, request.options, by_name=by_name, is_statement=is_statement)
     rows = arranged(save.data, config, rules, cast_or_fail)
     insert(named.table, _cast(rows, config, request), request)
@@ -76,7 +75,7 @@ def _cast(rows: DataFrame, config: TableConfig, request: Insert) -> DataFrame:
 
     Raises `SchemaMismatch` for a type that may not be stored in the column's.
     """
-    if request.options.merge_schema:
+    if request.options.merge_schema or request.options.same_types:
         return rows
     source = columns_of(rows)
     pairs = [(column, config.schema.find(column.name)) for column in source]

@@ -438,6 +438,26 @@ def test_a_value_of_update_that_no_cast_fits_is_refused_if_no_row_matches(connec
     assert Table(path).version() == 2
 
 
+def test_conditions_of_commands_compare_char_columns_as_spark_does(connect: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    target = f"delta.`{path}`"
+    with remote():
+        connect.sql(f"CREATE TABLE chars (id INT, c CHAR(3)) USING delta LOCATION '{path}'")
+        connect.sql("INSERT INTO chars VALUES (1, 'a'), (2, 'b'), (3, 'c'), (4, NULL)")
+        connect.sql(f"UPDATE {target} SET id = 10 WHERE c = 'a'")
+        connect.sql(f"DELETE FROM {target} WHERE c IN ('b', 'x')")
+        source = "(SELECT CAST(c AS STRING) AS c, 30 AS id FROM chars WHERE c = 'c')"
+        connect.sql(
+            f"MERGE INTO {target} AS t USING {source} AS s ON t.c = s.c AND t.c = 'c' WHEN MATCHED THEN UPDATE SET id = s.id"
+        )
+        connect.sql("DROP TABLE chars")
+    assert sorted(Table(path).to_arrow().to_pylist(), key=lambda row: row["id"]) == [
+        {"id": 4, "c": None},
+        {"id": 10, "c": "a  "},
+        {"id": 30, "c": "c  "},
+    ]
+
+
 def test_errors_of_writers_name_the_option_and_nothing_is_written(connect: Any, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     with remote():

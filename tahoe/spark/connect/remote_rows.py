@@ -25,6 +25,7 @@ from tahoe.ops.write.writer import WriterOptions, tagged
 from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.row_tracking import materialized_columns
+from tahoe.schema.text_limits import DECLARED_TYPE, TextLimit, limits_of
 from tahoe.schema.types import StructType as DeltaStruct
 from tahoe.snapshot.changes import CHANGE_TYPE
 from tahoe.snapshot.scan import BareVersion
@@ -108,7 +109,25 @@ class RemoteVersion:
         tracked = materialized_columns(rows.version.config) if rows.ids else None
         if tracked is not None:
             columns = columns.add(tracked.row_id, LongType()).add(tracked.row_commit_version, LongType())
-        return mapped(frame, columns, rows_at, rows)
+        return _with_padded_texts(mapped(frame, columns, rows_at, rows), rows.schema, columns.names)
+
+
+def _with_padded_texts(rows: DataFrame, schema: DeltaStruct, names: Sequence[str]) -> DataFrame:
+    """Return rows with the texts of ``char(n)`` columns padded, and declared as such: then Spark pads the texts that conditions compare with
+    them. The names are an argument because `DataFrame.columns` is a request to the server.
+    """
+    limits = {column.name: limits_of(column) for column in schema if DECLARED_TYPE in column.metadata}
+    padded = {name: limit for name, limit in limits.items() if isinstance(limit, TextLimit) and limit.padded}
+    if not padded:
+        return rows
+    columns = []
+    for name in names:
+        value, limit = sf.col(quote_identifier(name)), padded.get(name)
+        if limit is not None:
+            value = sf.when(sf.length(value) < limit.most, sf.rpad(value, limit.most, " ")).otherwise(value)
+            value = value.alias(name, metadata={DECLARED_TYPE: str(limit)})
+        columns.append(value)
+    return rows.select(*columns)
 
 
 def _spark_columns(schema: DeltaStruct) -> StructType:

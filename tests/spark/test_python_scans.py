@@ -14,6 +14,7 @@ from pyspark.sql import functions as sf
 
 from tahoe.base.exceptions import InvariantViolation, NotFound, TahoeError, Unsupported
 from tahoe.protocol.actions import Metadata, Protocol
+from tahoe.schema.text_limits import DECLARED_TYPE
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.spark.jvm import file_systems
 from tahoe.spark.scan.python_scan import _in_utc
@@ -232,3 +233,22 @@ def test_one_line_of_the_log_says_so(
         assert spark.read.format("delta").options(**s3a_settings).load(s3_url).count() == 2
     (line,) = [record.message for record in caplog.records if "hadoop-aws" in record.message]
     assert "Python workers" in line
+
+
+def test_char_columns_compare_with_padded_texts(spark: SparkSession, s3_url: str, s3a_settings: Options, tmp_path: Path) -> None:
+    def work(url: str, options: Options) -> list[Any]:
+        rows = spark.createDataFrame([(1, "a"), (2, "b"), (3, "c")], "id INT, c STRING")
+        rows = rows.select("id", sf.col("c").alias("c", metadata={DECLARED_TYPE: "char(3)"}))
+        rows.write.format("delta").options(**options).save(url)
+        frame = spark.read.format("delta").options(**options).load(url)
+        filtered = rows_of(frame.where("c = 'a'").selectExpr("id", "concat('<', c, '>')"))
+        table = DeltaTable.forPath(spark, url, options)
+        table.update("c = 'a'", {"id": sf.lit(10)})
+        table.delete("c IN ('b', 'x')")
+        source = spark.sql("SELECT 30 AS id")
+        table.alias("t").merge(source.alias("s"), "t.c = 'c'").whenMatchedUpdate(set={"id": "s.id"}).execute()
+        return [filtered, rows_of(spark.read.format("delta").options(**options).load(url))]
+
+    there, here = outcomes(work, s3_url, s3a_settings, tmp_path)
+    assert there == here
+    assert there == [["Row(id=1, concat(<, c, >)='<a  >')"], ["Row(id=10, c='a  ')", "Row(id=30, c='c  ')"]]

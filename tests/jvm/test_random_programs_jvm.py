@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import warnings
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
@@ -13,10 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import tahoe
-from tahoe.base.exceptions import TahoeWarning
-from tests.conformance.raised import Raised, raised_by
-from tests.conformance.rendering import collected, schema_text
-from tests.jvm.random_programs import Program
+from tests.conformance.raised import Raised
+from tests.random_programs import Outcome, Program, outcomes
 
 pytestmark = pytest.mark.jvm
 
@@ -26,15 +22,6 @@ NOT_FOUND = "with name `_metadata` cannot be resolved"
 """An error of delta-spark in a column of its own, for statements that Tahoe carries out."""
 EVALUATED = re.compile(r"CAST_OVERFLOW|CAST_INVALID_INPUT|NUMERIC_VALUE_OUT_OF_RANGE|DELTA_EXCEED_CHAR_VARCHAR_LIMIT")
 """Errors in values that one of the engines does not compute, because no row needs them."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The error of a statement, or None, and the table's rows and schema after it; of a table that does not exist, None."""
-
-    error: Raised | None
-    rows: list[str] | None
-    schema: str | None
 
 
 @pytest.fixture(scope="module")
@@ -51,31 +38,6 @@ def test_each_statement_leaves_the_same_table(engines: dict[str, SparkSession], 
             return  # the tables differ from here on
         assert summary(theirs.error) == summary(ours.error), (statement, theirs.error, ours.error)
         assert (theirs.rows, theirs.schema) == (ours.rows, ours.schema), statement
-
-
-def outcomes(spark: SparkSession, statements: list[str], folder: Path) -> list[Outcome]:
-    database = f"random_{folder.name.replace('-', '_')}"
-    spark.sql(f"CREATE DATABASE {database} LOCATION '{folder}'")
-    try:
-        spark.sql(f"USE {database}")
-        return [outcome(spark, statement, str(folder)) for statement in statements]
-    finally:
-        spark.sql("USE default")
-        spark.sql(f"DROP DATABASE {database} CASCADE")
-
-
-def outcome(spark: SparkSession, statement: str, folder: str) -> Outcome:
-    error = None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TahoeWarning)  # of settings for delta-spark
-        try:
-            spark.sql(statement).collect()
-        except Exception as raised:  # noqa: BLE001 - any error of a random statement is its outcome
-            error = raised_by(raised, folder)
-    if not spark.catalog.tableExists("t"):
-        return Outcome(error, None, None)
-    frame = spark.table("t")
-    return Outcome(error, list(collected(frame)), schema_text(frame.schema))
 
 
 def summary(error: Raised | None) -> str:

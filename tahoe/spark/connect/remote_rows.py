@@ -103,12 +103,14 @@ class RemoteVersion:
     def read(self, files: Iterable[FileRows], rows: RowsOf) -> DataFrame:
         """Return rows of files, with `FILE` and `ROW`."""
         items = [pickle.dumps(part, pickle.HIGHEST_PROTOCOL) for part in binned(files)]
-        frame = self.spark.createDataFrame(pa.table([pa.array(items, pa.binary())], schema=_ITEM))
         columns = _spark_columns(rows.schema)
         columns = columns.add(FILE, IntegerType()).add(ROW, LongType())
         tracked = materialized_columns(rows.version.config) if rows.ids else None
         if tracked is not None:
             columns = columns.add(tracked.row_id, LongType()).add(tracked.row_commit_version, LongType())
+        if not items:  # PySpark refuses an empty table of Arrow
+            return self.spark.createDataFrame([], columns)
+        frame = self.spark.createDataFrame(pa.table([pa.array(items, pa.binary())], schema=_ITEM))
         return _with_padded_texts(mapped(frame, columns, rows_at, rows), rows.schema, columns.names)
 
 

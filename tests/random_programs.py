@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
+
+from pyspark.sql import SparkSession
+
+from tahoe.base.exceptions import TahoeWarning
+from tests.conformance.raised import Raised, raised_by
+from tests.conformance.rendering import collected, schema_text
+
+__all__ = ["Outcome", "Program", "outcomes"]
 
 LITERALS = {
     "INT": ("0", "1", "2", "3", "-1", "40000"),
@@ -34,7 +44,7 @@ PROPERTIES = (
     "'delta.enableRowTracking' = 'true'",
     "'delta.feature.allowColumnDefaults' = 'supported'",
 )
-NAMES = ("c", "d", "e", "CamelCase", "Ärg")
+NAMES = ("c", "d", "e", "CamelCase", "`Ärg`")
 _WRONG_TYPE = 0.02
 
 
@@ -164,3 +174,38 @@ class Program:
             )
         )
         return f"ALTER TABLE t {change}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The error of a statement, or None, and the table's rows and schema after it; of a table that does not exist, None."""
+
+    error: Raised | None
+    rows: list[str] | None
+    schema: str | None
+
+
+def outcomes(spark: SparkSession, statements: list[str], folder: Path) -> list[Outcome]:
+    """Run the statements in a database of their own, in a folder that does not exist yet."""
+    database = f"random_{folder.name.replace('-', '_')}"
+    spark.sql(f"CREATE DATABASE {database} LOCATION '{folder}'")
+    try:
+        spark.sql(f"USE {database}")
+        return [outcome(spark, statement, str(folder)) for statement in statements]
+    finally:
+        spark.sql("USE default")
+        spark.sql(f"DROP DATABASE {database} CASCADE")
+
+
+def outcome(spark: SparkSession, statement: str, folder: str) -> Outcome:
+    error = None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TahoeWarning)  # of settings for delta-spark
+        try:
+            spark.sql(statement).collect()
+        except Exception as raised:  # noqa: BLE001 - any error of a random statement is its outcome
+            error = raised_by(raised, folder)
+    if not spark.catalog.tableExists("t"):
+        return Outcome(error, None, None)
+    frame = spark.table("t")
+    return Outcome(error, list(collected(frame)), schema_text(frame.schema))

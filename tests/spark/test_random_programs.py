@@ -1,0 +1,47 @@
+"""Random programs give the same rows and schemas in a session of Spark Connect and in a classic session, statement by statement."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.random_programs import Outcome, Program, outcomes
+from tests.sampling import sampled
+from tests.spark.connect_server import connected, remote, server
+
+PROGRAMS = int(os.environ.get("TAHOE_RANDOM_PROGRAMS", "12"))
+STATEMENTS = 8
+REFUSED = ("TAHOE_EXPRESSION_NOT_ALLOWED", "TAHOE_SPARK_CONNECT")
+"""Of statements that need Spark's expressions in the client (docs/limitations.md)."""
+
+
+@pytest.fixture(scope="module")
+def connect(tmp_path_factory: pytest.TempPathFactory, java_options: str) -> Iterator[Any]:
+    with server(tmp_path_factory.mktemp("server"), java_options) as url:
+        session = connected(url)
+        yield session
+        with remote():
+            session.stop()
+
+
+@pytest.mark.parametrize("seed", sampled(range(PROGRAMS), 4))
+def test_each_statement_leaves_the_same_table(connect: Any, spark: SparkSession, tmp_path: Path, seed: int) -> None:
+    statements = Program(Random(seed)).statements(STATEMENTS)
+    expected = outcomes(spark, statements, tmp_path / "classic")
+    with remote():
+        actual = outcomes(connect, statements, tmp_path / "connect")
+    for statement, theirs, ours in zip(statements, expected, actual, strict=True):
+        if theirs.error is None and ours.error is not None and ours.error.name in REFUSED:
+            return  # the tables differ from here on
+        assert is_error(theirs) == is_error(ours), f"{statement}: {theirs.error or ours.error}"
+        assert (theirs.rows, theirs.schema) == (ours.rows, ours.schema), statement
+
+
+def is_error(outcome: Outcome) -> bool:
+    return outcome.error is not None

@@ -18,6 +18,7 @@ from tahoe.schema.cast import FIELD_ID, GIVEN, CannotCast, conform, find_logical
 from tahoe.schema.evolve import without_void
 from tahoe.schema.geospatial import WellKnownBinary
 from tahoe.schema.mapping import nested_ids_of
+from tahoe.schema.text_limits import has_char
 from tahoe.schema.text_validity import validate
 from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType, is_geospatial
 from tahoe.schema.walk import paths_of_type
@@ -100,7 +101,7 @@ class Layout:
                 code="TAHOE_INVALID_DATA",
                 column=column.name,
             ) from error
-        if column in self.partition and stored.null_count < len(stored):
+        if column in self.partition and stored.null_count < len(stored) and not has_char(column):
             stored = _empty_as_null(stored)
         forbidden: tuple[str, ...] | None = (column.name,) if stored.null_count and not column.nullable else None
         if forbidden is None and pa.types.is_nested(target):
@@ -143,7 +144,8 @@ def _codes(columns: list[pa.Array]) -> pa.Array:
 
 
 def _empty_as_null(values: pa.Array) -> pa.Array:
-    """Replace empty texts by null before NOT NULL is checked, because the log does not distinguish them in partition values."""
+    """Replace empty texts by null before NOT NULL is checked, because the log does not distinguish them in partition values. A ``char(n)``
+    is never empty, as it is padded with blanks."""
     if not (pa.types.is_string(values.type) or pa.types.is_binary(values.type)):
         return values
     return pc.if_else(pc.equal(pc.binary_length(values), scalar(0)), scalar(None, values.type), values)

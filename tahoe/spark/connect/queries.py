@@ -6,15 +6,29 @@ text, and sends the query with one DataFrame for each (PySpark's ``spark.sql(tex
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from tahoe.expr.tree.predicate import quote_identifier
-from tahoe.spark.names.entries import NamedTable, table_named
-from tahoe.sql.dialect import STRING, Cursor, Token, tokenize
+from tahoe.spark.catalog.table_changes import (
+    BOUNDS,
+    BY_NAME,
+    BY_PATH,
+    bound_of,
+    changes_between,
+    check_count,
+    no_delta_table,
+    not_constant_bound,
+    not_constant_table,
+    null_table,
+)
+from tahoe.spark.connect.constants import constant_of, has_subquery, take_value
+from tahoe.spark.names.entries import NamedTable, parts_of, table_named
+from tahoe.sql.dialect import NAME, STRING, Cursor, Token, tokenize
+from tahoe.sql.dml import expression_until
 from tahoe.sql.table_name import TableName, name_at
 
 _JOINS = {"JOIN", "LEFT", "RIGHT", "INNER", "CROSS", "FULL", "NATURAL", "SEMI", "ANTI", "LATERAL", "ON", "USING"}
@@ -44,19 +58,39 @@ _PREFIX = "tahoe_reference_"
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A table name in a query.
+    """A table, or its change data feed, in a query.
 
     Args:
+        name: of the table; None for a table function, whose arguments name it.
         start, stop: its place in the text, with the clause of its version.
-        options: of the version: ``versionAsOf`` or ``timestampAsOf``.
         needs_alias: whether no alias follows.
+        version, timestamp: the texts of the expressions after ``VERSION AS OF`` and ``TIMESTAMP AS OF``.
+        function: ``table_changes`` or ``table_changes_by_path``.
+        arguments: the texts of the function's arguments.
     """
 
-    name: TableName
+    name: TableName | None
     start: int
     stop: int
-    options: Mapping[str, str]
     needs_alias: bool
+    version: str | None = None
+    timestamp: str | None = None
+    function: str = ""
+    arguments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaRows:
+    """What a reference to a Delta table reads.
+
+    Args:
+        url: of the table.
+        options: of the reader.
+    """
+
+    reference: Reference
+    url: str
+    options: Mapping[str, str]
 
 
 def references(text: str) -> Iterator[Reference]:
@@ -83,8 +117,12 @@ def references(text: str) -> Iterator[Reference]:
         if is_relation and not cursor.at_end and not cursor.peek().is_symbol("("):
             is_relation = False
             reference = _reference(cursor)
-            if reference is not None and not (len(reference.name.parts) == 1 and reference.name.parts[0].lower() in named_here):
+            if reference is not None and not _is_named_here(reference, named_here):
                 yield reference
+
+
+def _is_named_here(reference: Reference, names: Collection[str]) -> bool:
+    return reference.name is not None and len(reference.name.parts) == 1 and reference.name.parts[0].lower() in names
 
 
 def _begins_relation(cursor: Cursor, token: Token, in_list: bool) -> bool:
@@ -101,27 +139,35 @@ def _reference(cursor: Cursor) -> Reference | None:
     if named is None or cursor.peek().is_word("LATERAL", "VALUES", "SELECT"):
         return None
     name, count = named
-    start, stop = cursor.peek().start, cursor.peek(count - 1).stop
+    start = cursor.peek().start
     if cursor.peek(count).is_symbol("("):
-        return None  # a function
+        function = ".".join(name.parts).lower()
+        return _call(cursor, function) if function in (BY_NAME, BY_PATH) else None
     cursor.place += count
-    options, stop = _version(cursor, stop)
+    version, timestamp = _version(cursor)
+    return Reference(name, start, cursor.peek(-1).stop, _needs_alias(cursor), version, timestamp)
+
+
+def _call(cursor: Cursor, function: str) -> Reference:
+    start = cursor.next().start
+    arguments = tuple(cursor.listed(lambda: expression_until(cursor, ",", ")")))
+    return Reference(None, start, cursor.peek(-1).stop, _needs_alias(cursor), function=function, arguments=arguments)
+
+
+def _needs_alias(cursor: Cursor) -> bool:
     following = cursor.peek()
-    needs_alias = following.name is None or (following.kind != "name" and following.text.upper() in _NO_ALIAS)
-    return Reference(name, start, stop, options, needs_alias)
+    return following.name is None or (following.kind != NAME and following.text.upper() in _NO_ALIAS)
 
 
-def _version(cursor: Cursor, stop: int) -> tuple[dict[str, str], int]:
+def _version(cursor: Cursor) -> tuple[str | None, str | None]:
     place = cursor.place
     cursor.take("FOR")
-    for words, option in ((("VERSION", "SYSTEM_VERSION"), "versionAsOf"), (("TIMESTAMP", "SYSTEM_TIME"), "timestampAsOf")):
-        for word in words:
-            if cursor.take(word, "AS", "OF"):
-                token = cursor.peek()
-                value = cursor.string() if token.kind == STRING else cursor.next().text
-                return {option: value}, cursor.tokens[cursor.place - 1].stop
+    if any(cursor.take(word, "AS", "OF") for word in ("VERSION", "SYSTEM_VERSION")):
+        return cursor.string() if cursor.peek().kind == STRING else cursor.next().text, None
+    if any(cursor.take(word, "AS", "OF") for word in ("TIMESTAMP", "SYSTEM_TIME")):
+        return None, take_value(cursor)
     cursor.place = place
-    return {}, stop
+    return None, None
 
 
 def _common_table_expressions(tokens: Sequence[Token]) -> Iterator[str]:
@@ -130,31 +176,74 @@ def _common_table_expressions(tokens: Sequence[Token]) -> Iterator[str]:
             yield token.name.lower()
 
 
-def delta_references(spark: SparkSession, text: str) -> list[tuple[Reference, NamedTable]]:
-    """Return the references to Delta tables in a query."""
+def delta_references(spark: SparkSession, text: str, values: object = None) -> list[DeltaRows]:
+    """Return the references to Delta tables in a query.
+
+    Args:
+        values: of the query's parameters.
+    """
     known: dict[TableName, NamedTable | None] = {}
     delta = []
     for reference in references(text):
-        if reference.name not in known:
-            known[reference.name] = table_named(spark, reference.name.identifiers)
-        named = known[reference.name]
+        name = reference.name
+        if name is None:
+            delta.append(_changes(spark, reference, values))
+            continue
+        if name not in known:
+            known[name] = table_named(spark, name.identifiers)
+        named = known[name]
         if named is not None:
-            delta.append((reference, named))
+            delta.append(DeltaRows(reference, named.table.url, _time_travel(spark, reference, values)))
     return delta
 
 
-def with_frames(spark: SparkSession, text: str, has_frames: bool) -> tuple[str, dict[str, Any]]:
+def _time_travel(spark: SparkSession, reference: Reference, values: object) -> dict[str, str]:
+    if reference.version is not None:
+        return {"versionAsOf": reference.version}
+    if reference.timestamp is None:
+        return {}
+    text = constant_of(spark, reference.timestamp, values).text
+    return {"timestampAsOf": reference.timestamp if text is None else text}
+
+
+def _changes(spark: SparkSession, call: Reference, values: object) -> DeltaRows:
+    """Return the change data feed that a table function reads. Raises the errors of `tahoe.spark.catalog.table_changes`."""
+    function, (named, *bounds) = call.function, call.arguments or ("",)
+    check_count(function, len(call.arguments))
+    if has_subquery(named):
+        raise not_constant_table(function, named)
+    for name, bound in zip(BOUNDS, bounds, strict=False):
+        if has_subquery(bound):
+            raise not_constant_bound(function, name, bound)
+    table = constant_of(spark, named, values).text
+    if table is None:
+        raise null_table(function)
+    url = table if function == BY_PATH else _table_of_changes(spark, function, table).table.url
+    constants = (constant_of(spark, bound, values) for bound in bounds)
+    ends = [bound_of(function, name, end.kind, end.text) for name, end in zip(BOUNDS, constants, strict=False)]
+    return DeltaRows(call, url, changes_between(ends).as_options())
+
+
+def _table_of_changes(spark: SparkSession, function: str, table: str) -> NamedTable:
+    named = table_named(spark, parts_of(spark, table))
+    if named is None:
+        raise no_delta_table(function, table, is_missing=not spark.catalog.tableExists(table))
+    return named
+
+
+def with_frames(spark: SparkSession, text: str, has_frames: bool, values: object = None) -> tuple[str, dict[str, Any]]:
     """Return the text with a placeholder for each reference to a Delta table, and the DataFrames of the placeholders.
 
     Args:
         has_frames: whether the text has placeholders already, so that braces in it are escaped.
+        values: of the query's parameters.
     """
     parts, frames, place = [], dict[str, Any](), 0
-    for number, (reference, named) in enumerate(delta_references(spark, text)):
-        key = f"{_PREFIX}{number}"
-        frames[key] = frame_of(spark, named, reference.options)
-        alias = "" if reference.name.path is not None or not reference.needs_alias else reference.name.parts[-1]
-        shown = f" AS {quote_identifier(alias)}" if alias else ""
+    for number, rows in enumerate(delta_references(spark, text, values)):
+        key, reference = f"{_PREFIX}{number}", rows.reference
+        frames[key] = _frame(spark, rows.url, rows.options)
+        alias = reference.name.parts[-1] if reference.name is not None and reference.name.path is None else ""
+        shown = f" AS {quote_identifier(alias)}" if alias and reference.needs_alias else ""
         parts += [_escaped(text[place : reference.start], has_frames), f"{{{key}}}{shown}"]
         place = reference.stop
     if not frames:
@@ -168,7 +257,11 @@ def frame_of(spark: SparkSession, named: NamedTable, options: Mapping[str, str])
     Args:
         options: of the reader.
     """
-    frame: DataFrame = spark.read.format("delta").options(**options).load(named.table.url)
+    return _frame(spark, named.table.url, options)
+
+
+def _frame(spark: SparkSession, url: str, options: Mapping[str, str]) -> DataFrame:
+    frame: DataFrame = spark.read.format("delta").options(**options).load(url)
     return frame
 
 

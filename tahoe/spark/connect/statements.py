@@ -140,12 +140,12 @@ class _Statements:
 
     def query(self, text: str) -> DataFrame:
         """Run a query."""
-        placed, frames = with_frames(self._spark, text, bool(self._frames))
+        placed, frames = with_frames(self._spark, text, bool(self._frames), self._values)
         return self._original(self._spark, placed, self._values, **self._frames, **frames)
 
     def view(self, text: str, view: re.Match[str]) -> DataFrame:
         """Create a view; one over Delta tables only if it is temporary, as the client makes its rows."""
-        if not delta_references(self._spark, view["query"]):
+        if not delta_references(self._spark, view["query"], self._values):
             return self._original(self._spark, text, self._values, **self._frames)
         if view["scope"] is None or view["columns"] is not None:
             raise Unsupported(

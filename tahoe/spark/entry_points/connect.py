@@ -24,6 +24,7 @@ from tahoe.spark.commands.saved import Save
 from tahoe.spark.commands.write_options import WriterCall, insert_request, refuse_buckets, refuse_matching
 from tahoe.spark.connect import pushed_filters
 from tahoe.spark.connect.conditions import as_sql, text_of
+from tahoe.spark.connect.constants import in_utc
 from tahoe.spark.connect.creation import make_table
 from tahoe.spark.connect.insert import insert
 from tahoe.spark.connect.queries import frame_of
@@ -93,8 +94,9 @@ def _load(
 ) -> Any:
     source = format or reader._format
     if source is not None and source.lower() == "delta":
-        reader._options = without_secrets(reader._client, reader._options)
-        options = without_secrets(reader._client, options)
+        spark = reader._client
+        reader._options = in_utc(spark, without_secrets(spark, reader._options))
+        options = in_utc(spark, without_secrets(spark, options))
     return original(reader, path, format, *rest, **options)
 
 

@@ -32,6 +32,16 @@ class ChangeRange:
     start_timestamp: str | None = None
     end_timestamp: str | None = None
 
+    def as_options(self) -> dict[str, str]:
+        """Return the options of a reader of this range."""
+        options = {
+            "startingVersion": self.start_version,
+            "endingVersion": self.end_version,
+            "startingTimestamp": self.start_timestamp,
+            "endingTimestamp": self.end_timestamp,
+        }
+        return {"readChangeFeed": "true", **{name: str(value) for name, value in options.items() if value is not None}}
+
     def with_versions_first(self) -> ChangeRange:
         """Return the range without the timestamp of a bound that also has a version: in ``load`` of a path, the version takes precedence,
         as in delta-spark.

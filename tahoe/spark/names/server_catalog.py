@@ -44,10 +44,14 @@ class ServerEntry:
         return self.provider == "delta"
 
 
-def plain_sql(spark: SparkSession, text: str) -> DataFrame:
-    """Run a statement as PySpark does, without Tahoe's statements."""
+def plain_sql(spark: SparkSession, text: str, values: object = None) -> DataFrame:
+    """Run a statement as PySpark does, without Tahoe's statements.
+
+    Args:
+        values: of its parameters.
+    """
     original: Any = inspect.unwrap(type(spark).sql)
-    frame: DataFrame = original(spark, text)
+    frame: DataFrame = original(spark, text, values)
     return frame
 
 

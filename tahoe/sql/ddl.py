@@ -108,21 +108,28 @@ class RenameColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeColumn:
-    """``ALTER TABLE t ALTER COLUMN c …``; None for what stays.
+class ChangedColumn:
+    """What becomes of one column; None for what stays.
 
     Args:
         default: the text of the default; empty to drop it.
         after: the column before it; empty for the first place.
     """
 
-    table: TableName
     column: str
     data_type: str | None = None
     nullable: bool | None = None
     comment: str | None = None
     default: str | None = None
     after: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeColumns:
+    """``ALTER TABLE t ALTER COLUMN c …, d …``, or ``CHANGE COLUMN c c type …`` as in Hive."""
+
+    table: TableName
+    columns: tuple[ChangedColumn, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +203,7 @@ TableStatement = (
     | ReplaceColumns
     | DropColumns
     | RenameColumn
-    | ChangeColumn
+    | ChangeColumns
     | SetProperties
     | UnsetProperties
     | ClusterBy
@@ -405,31 +412,47 @@ def _alter(cursor: Cursor) -> TableStatement | None:
         return ClusterBy(table, () if cursor.take("NONE") else _names(cursor))
     if cursor.take("ALTER") or cursor.take("CHANGE"):
         cursor.take("COLUMN")
-        return _change(cursor, table)
+        return _changes(cursor, table)
     return Other(table, f"ALTER TABLE {cursor.peek().text.upper()}")
 
 
-def _change(cursor: Cursor, table: TableName) -> ChangeColumn:
-    column = quoted_path(cursor.dotted())
+def _changes(cursor: Cursor, table: TableName) -> ChangeColumns:
+    columns = [_change(cursor)]
+    while cursor.take_symbol(","):
+        columns.append(_change(cursor))
+    cursor.end()
+    return ChangeColumns(table, tuple(columns))
+
+
+def _change(cursor: Cursor) -> ChangedColumn:
+    names = cursor.dotted()
     parts: dict[str, Any] = {}
     if cursor.take("TYPE"):
         parts["data_type"] = _type_part(cursor)
     elif cursor.take("SET", "NOT", "NULL") or cursor.take("DROP", "NOT", "NULL"):
         parts["nullable"] = cursor.tokens[cursor.place - 3].is_word("DROP")
     elif cursor.take("SET", "DEFAULT"):
-        parts["default"] = expression_until(cursor)
+        parts["default"] = expression_until(cursor, ",")
     elif cursor.take("DROP", "DEFAULT"):
         parts["default"] = ""
     elif cursor.take("COMMENT"):
         parts["comment"] = cursor.string()
-    elif cursor.take("FIRST"):
-        parts["after"] = ""
-    elif cursor.take("AFTER"):
-        parts["after"] = cursor.identifier()
+    elif (after := _place(cursor)) is not None:
+        parts["after"] = after
+    elif (cursor.peek().name or "").lower() == names[-1].lower():
+        cursor.next()
+        parts = {"data_type": _type_part(cursor), "comment": cursor.string() if cursor.take("COMMENT") else None}
+        parts["after"] = _place(cursor)
     else:
-        cursor.fail("TYPE, SET, DROP, COMMENT, FIRST or AFTER")
-    cursor.end()
-    return ChangeColumn(table, column, **parts)
+        cursor.fail("TYPE, SET, DROP, COMMENT, FIRST or AFTER, or the same name and a type")
+    return ChangedColumn(quoted_path(names), **parts)
+
+
+def _place(cursor: Cursor) -> str | None:
+    """Consume FIRST or AFTER; return the column before, empty for FIRST, None for neither."""
+    if cursor.take("FIRST"):
+        return ""
+    return cursor.identifier() if cursor.take("AFTER") else None
 
 
 def _listed_columns(cursor: Cursor) -> list[ColumnText]:

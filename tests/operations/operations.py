@@ -106,9 +106,6 @@ def outcome(operation: Operation, spark: Any, path: str, options: Mapping[str, s
 def _code(error: Exception) -> str:
     condition = getattr(error, "getCondition", getattr(error, "getErrorClass", None))
     code = getattr(error, "code", None) or (condition() if condition is not None else None)
-    if code == "PYTHON_DATA_SOURCE_ERROR":  # Spark's error around one of Tahoe's in a Connect server
-        inside = re.search(r"tahoe\.\S+: \[(\w+)\]", str(error))
-        code = code if inside is None else inside[1]
     if code is None:
         raise error
     return str(code)

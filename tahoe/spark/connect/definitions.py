@@ -10,10 +10,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructType
 
 from tahoe.api.table import Table
-from tahoe.ops.tables.alter_columns import stage_add_columns, stage_replace_columns
+from tahoe.base.progress import shown
+from tahoe.ops.tables.alter_columns import ColumnChange, stage_add_columns, stage_change_columns, stage_replace_columns
 from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT
 from tahoe.protocol.column_values.identity import identity_metadata
 from tahoe.schema.column_edits import FIRST, NewColumn, Position
+from tahoe.schema.text_limits import DECLARED_TYPE
 from tahoe.schema.types import StructField
 from tahoe.schema.types import StructType as DeltaStruct
 from tahoe.snapshot.read_errors import naming_table
@@ -29,6 +31,7 @@ from tahoe.spark.statements.describe import column_rows, creation_text, extended
 from tahoe.spark.statements.table_properties import properties_shown
 from tahoe.sql import ddl as parsed
 from tahoe.sql.table_name import table_name
+from tahoe.txn.transaction import Operation
 
 Rows = Iterable[Sequence[Any]]
 
@@ -86,17 +89,18 @@ def altered(spark: SparkSession, table: Table, statement: parsed.TableStatement)
 def _alter(spark: SparkSession, table: Table, statement: parsed.TableStatement) -> None:
     match statement:
         case parsed.AddColumns():
-            _add_columns(table, statement)
+            _commit(table, stage_add_columns, [_new_column(column) for column in statement.columns])
         case parsed.ReplaceColumns():
-            _replace_columns(table, statement)
+            _commit(table, stage_replace_columns, DeltaStruct(tuple(_column(column) for column in statement.columns)))
         case parsed.CommentOn():
             table.set_properties({"comment": statement.comment})
         case parsed.DropColumns():
             table.drop_columns(statement.columns, if_exists=statement.if_exists)
         case parsed.RenameColumn():
             table.rename_column(statement.column, statement.name)
-        case parsed.ChangeColumn():
-            _change_column(table, statement)
+        case parsed.ChangeColumns():
+            with shown() as progress:
+                _commit(table, stage_change_columns, [_change(column) for column in statement.columns], progress)
         case parsed.SetProperties():
             table.set_properties(statement.properties)
         case parsed.UnsetProperties():
@@ -105,18 +109,16 @@ def _alter(spark: SparkSession, table: Table, statement: parsed.TableStatement) 
             table.cluster_by(statement.columns)
 
 
-def _add_columns(table: Table, statement: parsed.AddColumns) -> None:
-    columns = [NewColumn(_path(column.path), _column(column), _position(column)) for column in statement.columns]
+def _commit(table: Table, stage: Callable[..., Operation | None], *arguments: object) -> None:
+    """Commit what a function of `tahoe.ops.tables.alter_columns` stages; nothing if it returns None."""
     transaction = table.begin()
-    operation = stage_add_columns(transaction, transaction.existing(), columns)
+    operation = stage(transaction, transaction.existing(), *arguments)
     if operation is not None:
         table.commit(transaction, operation)
 
 
-def _replace_columns(table: Table, statement: parsed.ReplaceColumns) -> None:
-    transaction = table.begin()
-    columns = DeltaStruct(tuple(_column(column) for column in statement.columns))
-    table.commit(transaction, stage_replace_columns(transaction, transaction.existing(), columns))
+def _new_column(column: parsed.ColumnText) -> NewColumn:
+    return NewColumn(_path(column.path), _column(column), _position(column))
 
 
 def _path(text: str) -> tuple[str, ...]:
@@ -128,17 +130,16 @@ def _position(column: parsed.ColumnText) -> Position | None:
     return FIRST if column.is_first else None if column.position is None else Position(column.position)
 
 
-def _change_column(table: Table, statement: parsed.ChangeColumn) -> None:
-    data_type = None if statement.data_type is None else _column(parsed.ColumnText(f"c {statement.data_type}")).data_type
-    after = statement.after or None
-    table.change_column(
-        statement.column,
-        comment=statement.comment,
-        nullable=statement.nullable,
-        data_type=data_type,
-        default=statement.default,
-        first=statement.after == "",
-        after=after,
+def _change(changed: parsed.ChangedColumn) -> ColumnChange:
+    column = None if changed.data_type is None else _column(parsed.ColumnText(f"c {changed.data_type}"))
+    return ColumnChange(
+        _path(changed.column),
+        data_type=None if column is None else column.data_type,
+        declared=None if column is None else column.metadata.get(DECLARED_TYPE),
+        nullable=changed.nullable,
+        comment=changed.comment,
+        position=None if changed.after is None else Position(changed.after) if changed.after else FIRST,
+        default=changed.default,
     )
 
 

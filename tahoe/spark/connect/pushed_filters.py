@@ -31,6 +31,11 @@ def enable(client: Any) -> None:
     _PERSISTED.setdefault(client, set())
 
 
+def is_enabled(client: Any) -> bool:
+    """Whether a client belongs to a session with Tahoe."""
+    return client in _PERSISTED
+
+
 def execute(original: Callable[..., Any], client: Any, request: Any, *positional: Any, **named: Any) -> Any:
     """Run ``SparkConnectClient._execute_and_fetch_as_iterator`` with the option in the request's plan."""
     if client in _PERSISTED:

@@ -28,6 +28,7 @@ from tahoe.spark.connect.constants import in_utc
 from tahoe.spark.connect.creation import make_table
 from tahoe.spark.connect.insert import insert
 from tahoe.spark.connect.queries import frame_of
+from tahoe.spark.connect.server_errors import handle_error
 from tahoe.spark.connect.server_source import serve, without_secrets
 from tahoe.spark.connect.server_store import server_store
 from tahoe.spark.connect.statements import run_sql
@@ -66,6 +67,7 @@ def enable_connect(spark: Any, *, through_server: bool = False) -> None:
         pushed_filters.enable(spark.client)
     wrap(SparkConnectClient, "_execute_and_fetch_as_iterator", pushed_filters.execute)
     wrap(SparkConnectClient, "_analyze", pushed_filters.analyze)
+    wrap(SparkConnectClient, "_handle_error", handle_error)
     wrap(DataFrameReader, "load", _load)
     wrap(DataFrameReader, "table", _read_table)
     wrap(SparkSession, "table", _session_table)

@@ -45,7 +45,7 @@ USED = (
     *_of("sql/streaming/readwriter.py", "DataStreamReader", "_jreader", "_spark"),
     *_of("sql/streaming/readwriter.py", "DataStreamWriter", "_df", "_jwrite", "_spark", "_sq"),
     *_of("sql/connect/catalog.py", "Catalog", "_sparkSession"),
-    *_of("sql/connect/client/core.py", "SparkConnectClient", "_analyze", "_execute_and_fetch_as_iterator"),
+    *_of("sql/connect/client/core.py", "SparkConnectClient", "_analyze", "_execute_and_fetch_as_iterator", "_handle_error"),
     *_of("sql/connect/column.py", "Column", "_expr"),
     *_of("sql/connect/dataframe.py", "DataFrame", "_explain_string", "_plan"),
     *_of("sql/connect/expressions.py", "ColumnReference", "_unparsed_identifier"),

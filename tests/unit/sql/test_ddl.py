@@ -6,7 +6,8 @@ import pytest
 
 from tahoe.sql.ddl import (
     AddColumns,
-    ChangeColumn,
+    ChangeColumns,
+    ChangedColumn,
     ClusterBy,
     ColumnText,
     CommentOn,
@@ -42,11 +43,22 @@ STATEMENTS = {
     "ALTER TABLE t DROP COLUMNS IF EXISTS (a, b.c)": DropColumns(T, ("`a`", "`b`.`c`"), True),
     "ALTER TABLE t RENAME COLUMN a.b TO c": RenameColumn(T, "`a`.`b`", "c"),
     "ALTER TABLE t RENAME TO u": None,
-    "ALTER TABLE t ALTER COLUMN a TYPE DECIMAL(10, 2)": ChangeColumn(T, "`a`", "DECIMAL(10,2)"),
-    "ALTER TABLE t ALTER a SET NOT NULL": ChangeColumn(T, "`a`", nullable=False),
-    "ALTER TABLE t CHANGE COLUMN a DROP NOT NULL": ChangeColumn(T, "`a`", nullable=True),
-    "ALTER TABLE t ALTER COLUMN a SET DEFAULT 1 + 1": ChangeColumn(T, "`a`", default="1 + 1"),
-    "ALTER TABLE t ALTER COLUMN a AFTER b": ChangeColumn(T, "`a`", after="b"),
+    "ALTER TABLE t ALTER COLUMN a TYPE DECIMAL(10, 2)": ChangeColumns(T, (ChangedColumn("`a`", "DECIMAL(10,2)"),)),
+    "ALTER TABLE t ALTER a SET NOT NULL": ChangeColumns(T, (ChangedColumn("`a`", nullable=False),)),
+    "ALTER TABLE t CHANGE COLUMN a DROP NOT NULL": ChangeColumns(T, (ChangedColumn("`a`", nullable=True),)),
+    "ALTER TABLE t ALTER COLUMN a SET DEFAULT 1 + 1": ChangeColumns(T, (ChangedColumn("`a`", default="1 + 1"),)),
+    "ALTER TABLE t ALTER COLUMN a AFTER b": ChangeColumns(T, (ChangedColumn("`a`", after="b"),)),
+    "ALTER TABLE t ALTER COLUMN a SET DEFAULT concat('x', 'y'), s.b COMMENT 'c', d FIRST": ChangeColumns(
+        T,
+        (
+            ChangedColumn("`a`", default="concat('x', 'y')"),
+            ChangedColumn("`s`.`b`", comment="c"),
+            ChangedColumn("`d`", after=""),
+        ),
+    ),
+    "ALTER TABLE t CHANGE COLUMN s.a A VARCHAR(3) COMMENT 'x' AFTER b": ChangeColumns(
+        T, (ChangedColumn("`s`.`a`", "VARCHAR(3)", comment="x", after="b"),)
+    ),
     "ALTER TABLE t SET TBLPROPERTIES ('a' = 'b', c.d = 1)": SetProperties(T, {"a": "b", "c.d": "1"}),
     "ALTER TABLE t UNSET TBLPROPERTIES IF EXISTS ('a')": UnsetProperties(T, ("a",)),
     "ALTER TABLE t CLUSTER BY (a, b)": ClusterBy(T, ("`a`", "`b`")),
@@ -106,7 +118,13 @@ def test_a_creation_has_all_clauses() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["CREATE TABLE t STORED AS ORC", "ALTER TABLE t DROP COLUMNS ()", "ALTER TABLE t ALTER COLUMN a"]
+    "text",
+    [
+        "CREATE TABLE t STORED AS ORC",
+        "ALTER TABLE t DROP COLUMNS ()",
+        "ALTER TABLE t ALTER COLUMN a",
+        "ALTER TABLE t CHANGE a b INT",
+    ],
 )
 def test_invalid_syntax_is_an_error(text: str) -> None:
     with pytest.raises(SqlSyntaxError, match="expected"):

@@ -1,0 +1,40 @@
+"""Errors of Tahoe in processes of a Spark Connect server: the client raises them, in place of Spark's error around their traceback."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from pyspark.errors import PySparkException
+
+import tahoe.exceptions
+from tahoe.base.exceptions import TahoeError
+from tahoe.spark.connect import pushed_filters
+
+_IN_TRACEBACK = re.compile(
+    r"^tahoe\.(?:base\.)?exceptions\.(?P<kind>\w+): \[(?P<code>\w+(?:\.\w+)*)\] (?P<message>.*?)"
+    r"(?=\s*(?:\n ?SQLSTATE: \w+|\n+JVM stacktrace:|\n\s*at [\w.$]+\(|\n\tat |\Z))",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def handle_error(original: Callable[..., NoReturn], client: Any, *arguments: Any, **named: Any) -> NoReturn:
+    """Run ``SparkConnectClient._handle_error``, and raise Tahoe's error if there is one in the server's."""
+    try:
+        original(client, *arguments, **named)
+    except PySparkException as raised:
+        inside = error_of_tahoe(str(raised)) if pushed_filters.is_enabled(client) else None
+        if inside is None:
+            raise
+        raise inside from None
+
+
+def error_of_tahoe(text: str) -> TahoeError | None:
+    """Return the error in the text of a server's error; None if there is none."""
+    match = _IN_TRACEBACK.search(text)
+    kind = None if match is None else getattr(tahoe.exceptions, match["kind"], None)
+    if match is None or not isinstance(kind, type) or kind.__init__ is not TahoeError.__init__:
+        return None
+    error: TahoeError = kind(match["message"], code=match["code"])
+    return error

@@ -19,7 +19,7 @@ from tahoe.schema.types import DataType, StructType
 from tahoe.spark.commands.conditions import ExpressionRules, check_expression
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.translate import from_spark_schema
-from tahoe.spark.write.fitting import Place, casts_of_assignments, fitted_value
+from tahoe.spark.write.fitting import Cast, Place, casts_of_assignments, classic_cast, fitted_value
 
 _RULES = ExpressionRules(chance=None, subqueries=("ScalarSubquery",))
 
@@ -54,12 +54,12 @@ Fit = Callable[[Value | None, DataType, tuple[str, ...]], Column]
 """Casts a value, or NULL for None, to the type of a column, or of the field at a path inside it."""
 
 
-def fitting(jvm: Jvm, place: Place) -> Fit:
-    """Return the casts of a classic session for a column."""
+def fitting(cast: Cast, place: Place) -> Fit:
+    """Return the casts for a column."""
 
     def fit(value: Value | None, target: DataType, path: tuple[str, ...]) -> Column:
         column, source = (None, target) if value is None else (value.column, value.data_type)
-        return fitted_value(jvm, column, source, target, replace(place, path=(*place.path, *path)))
+        return fitted_value(cast, column, source, target, replace(place, path=(*place.path, *path)))
 
     return fit
 
@@ -135,14 +135,14 @@ def with_assigned(
         table: the table's URL.
         where: the rows to change, never NULL; other rows keep their values.
     """
-    columns, jvm, casts = [], Jvm.of(spark), casts_of_assignments(spark)
+    columns, cast, casts = [], classic_cast(Jvm.of(spark)), casts_of_assignments(spark)
     for column in schema:
         value = old = sf.col(quote_identifier(column.name))
         inside = [assignment.inside() for assignment in assignments if assignment.path[0] == column.name]
         if inside:
             place, target = Place(table, (column.name,), casts), without_void(column.data_type)
-            new = assigned(fitting(jvm, place), target, Value(old, column.data_type), inside)
-            value = sf.when(where, new).otherwise(fitted_value(jvm, old, column.data_type, target, place))
+            new = assigned(fitting(cast, place), target, Value(old, column.data_type), inside)
+            value = sf.when(where, new).otherwise(fitted_value(cast, old, column.data_type, target, place))
         columns.append(value.alias(column.name))
     return columns
 

@@ -1,7 +1,6 @@
 """The assignments of MERGE and UPDATE in sessions of Spark Connect, as expressions that the server evaluates.
 
-A value is cast to its column as SQL's CAST does, whatever the session's ANSI setting: the query fails if it does not fit. Struct fields are
-matched by name.
+Values are cast by the rules of a classic session (`tahoe.spark.commands.assignments`).
 """
 
 from __future__ import annotations
@@ -13,15 +12,30 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from tahoe.ops.rows.assigned_places import Columns, assigned_places, check_assignable
-from tahoe.schema.types import ArrayType, DataType, PrimitiveType, StructType
-from tahoe.spark.commands.assignments import Assignment, Value, field_of
+from tahoe.schema.evolve import as_nullable
+from tahoe.schema.types import DataType, DecimalType, PrimitiveType, StructField
+from tahoe.spark.commands.assignments import Assignment, Fit, Value, fitting
 from tahoe.spark.connect.conditions import check_expression, text_of
+from tahoe.spark.connect.server_errors import error_text
 from tahoe.spark.jvm.translate import to_spark_type
-from tahoe.spark.write.fitting import columns_of
+from tahoe.spark.write.fitting import Casts, Place, columns_of, misfit, no_cast
+
+_NUMBERS = ("byte", "short", "integer", "long", "float", "double")
+_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
+"""The digits of the decimal that holds all integers of a type, as in Spark."""
+_VALUE = "(value)"
+"""Stands for a value in the text of an error."""
+_TIMES = ("date", "timestamp", "timestamp_ntz")
 
 
 def parse_assignments(
-    rows: DataFrame, values: Sequence[tuple[str, str | Column]], columns: Columns, where: str, *, may_lack_fields: bool = False
+    rows: DataFrame,
+    values: Sequence[tuple[str, str | Column]],
+    columns: Columns,
+    where: str,
+    casts: Casts,
+    *,
+    may_lack_fields: bool = False,
 ) -> tuple[Assignment, ...]:
     """Return the assignments of a SET or VALUES clause.
 
@@ -30,6 +44,7 @@ def parse_assignments(
         values: pairs of a column, or nested field as ``a.b``, and its value.
         columns: the assignable columns.
         where: the part of the statement, for errors.
+        casts: of the session.
         may_lack_fields: see `check_assignable`.
 
     Raises:
@@ -46,39 +61,56 @@ def parse_assignments(
         check_expression(text_of(term), where, chance=True)
     selected = rows.select(*(term.alias(f"value{number}") for number, term in enumerate(terms)))
     types = [column.data_type for column in columns_of(selected)]
-    for place, data_type in zip(places, types, strict=True):
+    for place, data_type in zip(places, types, strict=True) if casts.by_name else ():
         check_assignable(data_type, place.data_type, place.path, may_lack_fields=may_lack_fields)
     return tuple(
         Assignment(place.path, Value(term, data_type)) for place, term, data_type in zip(places, terms, types, strict=True)
     )
 
 
-def fitted(value: Value | None, target: DataType, _path: tuple[str, ...] = ()) -> Column:
-    """Return a value cast to a type, NULL for None; struct fields are matched by name, and missing ones are NULL."""
-    if value is None:
-        return sf.lit(None).cast(to_spark_type(target))
-    if value.data_type == target:
-        return value.column
-    if isinstance(target, StructType) and isinstance(value.data_type, StructType):
-        fields = [fitted(field_of(value, field.name), field.data_type).alias(field.name) for field in target]
-        return sf.when(value.column.isNotNull(), sf.struct(*fields))
-    if isinstance(target, ArrayType) and isinstance(value.data_type, ArrayType) and _has_structs(target):
-        source, element = value.data_type.element_type, target.element_type
-        return sf.transform(value.column, lambda item: fitted(Value(item, source), element))
-    return cast_or_fail(value.column, target)
+def fit_of(table: str, column: StructField, casts: Casts) -> Fit:
+    """Return the casts for a column of a table."""
+    return fitting(remote_cast, Place(table, (column.name,), casts))
+
+
+def remote_cast(values: Column | None, source: DataType, target: DataType, place: Place) -> Column:
+    """Return a cast that the server carries out (`tahoe.spark.write.fitting.Cast`)."""
+    if values is None:
+        return sf.lit(None).cast(to_spark_type(as_nullable(target)))
+    if _always_fits(source, target):
+        return cast_or_fail(values, target)
+    if place.casts.policy == "STRICT":
+        raise no_cast(source, target, place, "CANNOT_UP_CAST_DATATYPE")
+    if place.casts.policy == "LEGACY":
+        return _cast(values, target, "legacy")
+    if not isinstance(source, PrimitiveType | DecimalType) or not isinstance(target, PrimitiveType | DecimalType):
+        return cast_or_fail(values, target)
+    before, after = error_text(misfit(_VALUE, source, target, place)).split(f"'{_VALUE}'", 1)
+    failing = sf.raise_error(sf.concat(sf.lit(f"{before}'"), values.cast("string"), sf.lit(f"'{after}")))
+    return sf.when(values.isNotNull(), sf.coalesce(_cast(values, target, "try"), failing))
+
+
+def _always_fits(source: DataType, target: DataType) -> bool:
+    """Whether Spark casts the type under the store assignment policy STRICT."""
+    pair = (str(source), str(target))
+    if pair[0] == "void" or pair[1] == "string" or (pair[0] in _TIMES and pair[1] in _TIMES[1:]):
+        return True
+    if isinstance(target, DecimalType):
+        digits = source if isinstance(source, DecimalType) else DecimalType(_DIGITS.get(pair[0], 99), 0)
+        return target.scale >= digits.scale and target.precision - target.scale >= digits.precision - digits.scale
+    return pair[0] in _NUMBERS and pair[1] in _NUMBERS and _NUMBERS.index(pair[0]) <= _NUMBERS.index(pair[1])
 
 
 def cast_or_fail(column: Column, target: DataType) -> Column:
     """Return a cast that fails if a value does not fit, whatever the session's ANSI setting."""
+    return _cast(column, target, "ansi")
+
+
+def _cast(column: Column, target: DataType, mode: str) -> Column:
     from pyspark.sql.connect.column import Column as ConnectColumn
     from pyspark.sql.connect.expressions import CastExpression
 
     if isinstance(target, PrimitiveType) and target.name == "void":
         return sf.lit(None)
     expression: Any = column._expr
-    return ConnectColumn(CastExpression(expression, to_spark_type(target), "ansi"))
-
-
-def _has_structs(data_type: ArrayType) -> bool:
-    element = data_type.element_type
-    return isinstance(element, StructType) or (isinstance(element, ArrayType) and _has_structs(element))
+    return ConnectColumn(CastExpression(expression, to_spark_type(target), mode))

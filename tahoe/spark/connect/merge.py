@@ -61,7 +61,6 @@ from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import is_filled_in
 from tahoe.protocol.row_tracking import materialized_columns
 from tahoe.schema.evolve import store_anything
-from tahoe.schema.types import StructType
 from tahoe.spark.commands.assignments import Assignment, Value
 from tahoe.spark.commands.merge.builder import DeltaMergeBuilder
 from tahoe.spark.commands.merge.match import (
@@ -79,14 +78,14 @@ from tahoe.spark.commands.merge.statement import MergeRequest, PreparedMerge, Si
 from tahoe.spark.commands.row_changes import FILE, ROW, RowMatches, bitmaps_of, matches_of
 from tahoe.spark.commands.row_changes import of_kind as of_change
 from tahoe.spark.commands.row_command import CommandTarget, run_row_command
-from tahoe.spark.connect.assigned import fitted, parse_assignments
+from tahoe.spark.connect.assigned import fit_of, parse_assignments
 from tahoe.spark.connect.conditions import check_boolean, check_expression, columns_in, text_of
 from tahoe.spark.connect.merge_keys import MergeSource, candidates
 from tahoe.spark.connect.remote_rows import RemoteRows, RemoteVersion
-from tahoe.spark.names.settings import is_case_sensitive
+from tahoe.spark.names.settings import is_case_sensitive, settings_of
 from tahoe.spark.versions.plan_ids import stands_for
 from tahoe.spark.write.enforce import session_time_zone
-from tahoe.spark.write.fitting import columns_of
+from tahoe.spark.write.fitting import Casts, assignment_casts, columns_of
 from tahoe.txn.transaction import Transaction
 
 _MATCHED_ROW = "__tahoe_matched_row"
@@ -132,7 +131,8 @@ def _matched(transaction: Transaction, target: CommandTarget, request: MergeRequ
     version, started = RemoteVersion(target.spark, snapshot, target.alias), transaction.clock.now_ms()
     merge = _prepared(transaction, version, request, started)
     source = _stored_source(request.source)
-    resolver = _Resolver(version, merge, source)
+    casts = assignment_casts(settings_of(target.spark).get)
+    resolver = _Resolver(version, merge, source, casts)
     (on, text), steps = resolver.on(), resolver.steps()
     merge.check_identities(steps)
     keys = candidates(snapshot, version.qualifier, MergeSource(source, merge.columns, _alias_of(request.source)), request.on)
@@ -140,7 +140,7 @@ def _matched(transaction: Transaction, target: CommandTarget, request: MergeRequ
     files = files_to_match(transaction, snapshot, request.clauses, keys.predicate)
     columns = _columns_to_match(version, merge, steps)
     rows = version.named(version.with_positions(files, ids=True, columns=columns))
-    sides = _Sides(*_with_hints(rows, source, keys.source_rows), on, columns)
+    sides = _Sides(*_with_hints(rows, source, keys.source_rows), on, columns, casts)
     pairs = sides.pairs(steps, snapshot.config, merge.config).localCheckpoint()
     bitmaps = bitmaps_of(pairs, clause=sf.col(CLAUSE), is_pair=sf.col(SOURCE_ROW).isNotNull())
     with_clause = bitmaps.filter(pc.is_valid(bitmaps["clause"]))
@@ -169,6 +169,7 @@ def _matched(transaction: Transaction, target: CommandTarget, request: MergeRequ
         keys.source_rows,
         len(files),
         times,
+        casts,
     )
 
 
@@ -244,6 +245,7 @@ class _Resolver:
     version: RemoteVersion
     merge: PreparedMerge
     source: DataFrame
+    casts: Casts
 
     def on(self) -> tuple[Column, str]:
         return self._condition(
@@ -277,7 +279,7 @@ class _Resolver:
     def _assignments(self, values: Sequence[tuple[str, Term]], kind: Kind, where: str) -> tuple[Assignment, ...]:
         evolving, target = self.merge.request.schema_evolution, Columns.of(self.merge.config.schema)
         with _naming(where):
-            return parse_assignments(self._seen(kind), values, target, where, may_lack_fields=evolving)
+            return parse_assignments(self._seen(kind), values, target, where, self.casts, may_lack_fields=evolving)
 
     def _star(self, clause: Clause[Term]) -> tuple[Assignment, ...]:
         evolving, schema = self.merge.request.schema_evolution, self.merge.config.schema
@@ -315,12 +317,14 @@ class _Sides:
 
     Args:
         columns: the columns of the target that are read; None for all.
+        casts: of the session.
     """
 
     target: DataFrame
     source: DataFrame
     on: Column
     columns: tuple[str, ...] | None
+    casts: Casts
 
     def pairs(self, steps: Sequence[Step], before: TableConfig, after: TableConfig) -> DataFrame:
         """Return the matched target rows, each with its source row, and the unmatched target rows that a clause changes.
@@ -332,7 +336,7 @@ class _Sides:
         matched = [step for step in steps if step.kind == Kind.MATCHED]
         alone = [step for step in steps if step.kind == Kind.NOT_MATCHED_BY_SOURCE]
         updates = any(step.action == Action.UPDATE for step in (*matched, *alone))
-        shape = _Outcome(self.target, before, after, updates, self.columns)
+        shape = _Outcome(self.target, before, after, updates, self.columns, self.casts)
         joined = self.target.join(self.source, self.on, "inner")
         pairs = shape.of(joined, matched, self.source[SOURCE_ROW])
         if not alone:
@@ -355,6 +359,7 @@ class _Outcome:
     after: TableConfig
     updates: bool
     columns: tuple[str, ...] | None
+    casts: Casts
 
     def of(self, rows: DataFrame, steps: Sequence[Step], source_row: Column) -> DataFrame:
         """Return the pairs, or the rows without a match, with the clause that applies and the resulting row."""
@@ -368,7 +373,8 @@ class _Outcome:
             tracked = materialized_columns(self.before)
             # The version stays NULL, which means that of the coming commit.
             columns += [] if tracked is None else [target[tracked.row_id]]
-            columns += outcomes([step for step in steps if step.action == Action.UPDATE], self.after.schema, self._old)
+            updating = [step for step in steps if step.action == Action.UPDATE]
+            columns += outcomes(updating, self.after, self._old, self.casts)
         return chosen.select(*columns)
 
     def _old(self, name: str) -> Value | None:
@@ -378,15 +384,18 @@ class _Outcome:
         return None if existing is None else Value(self.target[quote_identifier(existing.name)], existing.data_type)
 
 
-def outcomes(steps: Sequence[Step], schema: StructType, old: Callable[[str], Value | None]) -> list[Column]:
+def outcomes(steps: Sequence[Step], config: TableConfig, old: Callable[[str], Value | None], casts: Casts) -> list[Column]:
     """Return the table's columns, computed by the clause of the row; NULL if there is no clause.
 
     Args:
         old: returns the value of a column before the MERGE, or None.
     """
-    if not steps:
-        return [fitted(None, column.data_type).alias(column.name) for column in schema]
-    return [outcome(steps, column, old(column.name), fitted) for column in schema]
+    columns = []
+    for column in config.schema:
+        fit = fit_of(config.table, column, casts)
+        value = outcome(steps, column, old(column.name), fit) if steps else fit(None, column.data_type, ()).alias(column.name)
+        columns.append(value)
+    return columns
 
 
 @dataclass(frozen=True)
@@ -416,6 +425,7 @@ class _MatchedMerge:
     source_rows: int
     files_scanned: int
     times: tuple[int, int, int]
+    casts: Casts
 
     def counts(self) -> list[ClauseCount]:
         """Return the counts in the order of the statement's clauses. Takes one more query if rows may be inserted."""
@@ -458,7 +468,7 @@ class _MatchedMerge:
         chosen = unmatched.select("*", first_true([(step, None) for step in steps]).alias(CLAUSE)).where(
             sf.col(CLAUSE).isNotNull()
         )
-        return chosen.select(CLAUSE, *outcomes(steps, self.rows.config.schema, lambda _: None))
+        return chosen.select(CLAUSE, *outcomes(steps, self.rows.config, lambda _: None, self.casts))
 
     def _write(self) -> tuple[list[AddFile], list[AddFile], dict[int, int]]:
         """Write the updated and the new rows; return their files, and the number of new rows by clause.

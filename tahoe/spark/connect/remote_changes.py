@@ -36,12 +36,12 @@ from tahoe.spark.commands.assignments import Assignment, Value, assigned
 from tahoe.spark.commands.row_changes import changes_of
 from tahoe.spark.commands.row_command import CommandTarget, run_row_command
 from tahoe.spark.commands.spark_engine import RowsEngine, write_update_data
-from tahoe.spark.connect.assigned import fitted, parse_assignments
+from tahoe.spark.connect.assigned import fit_of, parse_assignments
 from tahoe.spark.connect.conditions import RemoteCondition, columns_in, resolve_condition
 from tahoe.spark.connect.remote_rows import RemoteRows, RemoteVersion
-from tahoe.spark.names.settings import is_case_sensitive
+from tahoe.spark.names.settings import is_case_sensitive, settings_of
 from tahoe.spark.write.enforce import session_time_zone
-from tahoe.spark.write.fitting import columns_of
+from tahoe.spark.write.fitting import Casts, assignment_casts, columns_of
 from tahoe.txn.transaction import Transaction
 
 
@@ -91,9 +91,10 @@ def _stage_update(
     resolved = resolve_condition(version, condition, "UPDATE")
     columns = Columns.of(snapshot.schema, target.alias, case_sensitive=is_case_sensitive(spark))
     values = with_defaults(values, columns, Defaults(config, Moment(started, session_time_zone(spark))))
-    assignments = parse_assignments(version.shape(), values, columns, "an assignment of UPDATE")
+    casts = assignment_casts(settings_of(spark).get)
+    assignments = parse_assignments(version.shape(), values, columns, "an assignment of UPDATE", casts)
     refuse_update(snapshot.schema, {assignment.path[0] for assignment in assignments}, config.table)
-    engine = RemoteUpdate(RemoteRows(transaction, config, version=version), resolved, assignments)
+    engine = RemoteUpdate(RemoteRows(transaction, config, version=version), resolved, assignments, casts)
     columns_of(engine.with_new_values(version.shape()))  # the server rejects a value that no cast fits, even if no row will match
     return stage_updated_rows(RowOperation(transaction, snapshot, resolved.text, started), engine)
 
@@ -133,6 +134,7 @@ class RemoteUpdate(RemoteEngine):
     """
 
     assignments: Sequence[Assignment]
+    casts: Casts
     updated: list[AddFile] = field(default_factory=list)
 
     def write_updated(self, changes: Sequence[FileChange]) -> list[AddFile]:
@@ -156,5 +158,6 @@ class RemoteUpdate(RemoteEngine):
             if not inside and "delta.generationExpression" in column.metadata:
                 continue  # computed again when the row is written
             old = Value(sf.col(quote_identifier(column.name)), column.data_type)
-            columns.append((assigned(fitted, column.data_type, old, inside) if inside else old.column).alias(column.name))
+            fit = fit_of(self.rows.config.table, column, self.casts)
+            columns.append((assigned(fit, column.data_type, old, inside) if inside else old.column).alias(column.name))
         return rows.select(*columns)

@@ -34,7 +34,12 @@ def error_of_tahoe(text: str) -> TahoeError | None:
     """Return the error in the text of a server's error; None if there is none."""
     match = _IN_TRACEBACK.search(text)
     kind = None if match is None else getattr(tahoe.exceptions, match["kind"], None)
-    if match is None or not isinstance(kind, type) or kind.__init__ is not TahoeError.__init__:
+    if match is None or not isinstance(kind, type) or vars(kind).get("__init__") is not None:
         return None
     error: TahoeError = kind(match["message"], code=match["code"])
     return error
+
+
+def error_text(error: TahoeError) -> str:
+    """Return the text with which an expression raises an error on the server (`pyspark.sql.functions.raise_error`)."""
+    return f"\ntahoe.exceptions.{type(error).__name__}: {error}"

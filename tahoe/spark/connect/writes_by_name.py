@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.protocol.config import TableConfig
-from tahoe.schema.evolve import check_writable, store_anything
-from tahoe.schema.types import StructType
+from tahoe.schema.evolve import store_anything
 from tahoe.spark.commands.assignments import Value
 from tahoe.spark.commands.saved import Save, creation_of, replacement, save_request
 from tahoe.spark.commands.write_options import Insert, call_of_insert, insert_request
-from tahoe.spark.connect.assigned import cast_or_fail, fitted
+from tahoe.spark.connect.assigned import cast_or_fail, fit_of
 from tahoe.spark.connect.creation import make_table
 from tahoe.spark.connect.insert import insert
 from tahoe.spark.names.entries import NamedTable, table_named
 from tahoe.spark.names.error_names import appending_by_name
 from tahoe.spark.names.settings import settings_of
 from tahoe.spark.write.arranged import arranged, arrangement
-from tahoe.spark.write.fitting import columns_of
+from tahoe.spark.write.fitting import Casts, columns_of, insert_casts
 
 
 def existing(spark: SparkSession, name: tuple[str, ...]) -> NamedTable | None:
@@ -46,12 +43,13 @@ def save_into(spark: SparkSession, save: Save, *, replacing: bool = False) -> bo
     named = existing(spark, save.name)
     if named is None:
         return False
-    request = save_request(save, settings_of(spark), replacing=replacing)
+    settings = settings_of(spark)
+    request = save_request(save, settings, replacing=replacing)
     if replacing:
         managed = named.on_server is not None and named.on_server.is_managed
         insert(named.table, save.data, request, replacement(save, request, managed=managed))
     else:
-        rows = _cast(save.data, named.table.snapshot().config, request)
+        rows = _cast(save.data, named.table.snapshot().config, request, insert_casts(settings.get))
         with appending_by_name():
             insert(named.table, rows, request)
     return True
@@ -63,29 +61,21 @@ def insert_into(spark: SparkSession, named: NamedTable, save: Save, *, by_name: 
     Args:
         is_statement: whether it is an INSERT, which may omit columns by name only if they have values without the query.
     """
-    config = named.table.snapshot().config
-    request = insert_request(call_of_insert(save.call), settings_of(spark), same_types=False, stores=store_anything)
+    config, settings = named.table.snapshot().config, settings_of(spark)
+    request = insert_request(call_of_insert(save.call), settings, same_types=False, stores=store_anything)
     rules = arrangement(spark, named.full_name, request.options, by_name=by_name, is_statement=is_statement)
     rows = arranged(save.data, config, rules, cast_or_fail)
-    insert(named.table, _cast(rows, config, request), request)
+    insert(named.table, _cast(rows, config, request, insert_casts(settings.get)), request)
 
 
-def _cast(rows: DataFrame, config: TableConfig, request: Insert) -> DataFrame:
-    """Return the rows with the types of the table's columns, by SQL's store assignment; a value that does not fit is an error.
-
-    Raises `SchemaMismatch` for a type that may not be stored in the column's.
-    """
+def _cast(rows: DataFrame, config: TableConfig, request: Insert, casts: Casts) -> DataFrame:
+    """Return the rows with the types of the table's columns; a value that does not fit is an error."""
     if request.options.merge_schema or request.options.same_types:
         return rows
-    source = columns_of(rows)
-    pairs = [(column, config.schema.find(column.name)) for column in source]
-    known = [(column, target) for column, target in pairs if target is not None]
-    check_writable(
-        StructType(tuple(column for column, _ in known)),
-        StructType(tuple(replace(target, nullable=True) for _, target in known)),
-    )
     columns = []
-    for column, target in pairs:
+    for column in columns_of(rows):
+        target = config.schema.find(column.name)
         value = Value(sf.col(quote_identifier(column.name)), column.data_type)
-        columns.append((value.column if target is None else fitted(value, target.data_type)).alias(column.name))
+        fitted = value.column if target is None else fit_of(config.table, target, casts)(value, target.data_type, ())
+        columns.append(fitted.alias(column.name))
     return rows.select(*columns)

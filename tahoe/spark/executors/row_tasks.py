@@ -127,12 +127,14 @@ class NewFiles:
     Args:
         config: of the table after the commit; with the columns of row ids if rows keep them.
         filled_in: the values that tasks fill in; None if the rows are complete.
+        names: of the rows' columns, if the batches have other ones.
     """
 
     config: TableConfig
     store: LogStore
     filled_in: FilledIn | None = None
     options: WriterOptions = field(default_factory=WriterOptions)
+    names: tuple[str, ...] | None = None
 
 
 def written_rows(target: NewFiles, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -150,7 +152,8 @@ def _written(target: NewFiles, batches: Iterator[pa.RecordBatch]) -> WrittenFile
     if first is None:
         return WrittenFiles(())
     completion = None if target.filled_in is None else target.filled_in.of_this_task()
-    schema = pa.schema([column.with_nullable(True) for column in first.schema])
+    names = target.names or first.schema.names
+    schema = pa.schema([column.with_name(name).with_nullable(True) for column, name in zip(first.schema, names, strict=True)])
 
     def rows() -> Iterator[pa.RecordBatch]:
         # Not cast: Arrow refuses to cast a struct that is null where its fields must not be.

@@ -21,14 +21,19 @@ def settings_of(spark: SparkSession) -> dict[str, str]:
 
 
 def is_on(spark: SparkSession, name: str, *, usual: bool = False) -> bool:
-    """Return whether a session setting is ``true``, case-insensitively.
+    """Return whether a session setting is ``true`` (`is_true`).
 
     Args:
         usual: the default.
+    """
+    return is_true(name, str(spark.conf.get(name, str(usual))))
+
+
+def is_true(name: str, text: str) -> bool:
+    """Return whether the text of a session setting is ``true``, case-insensitively.
 
     Raises `InvalidRequest` (``INVALID_CONF_VALUE.TYPE_MISMATCH``) for a setting that is neither ``true`` nor ``false``.
     """
-    text = str(spark.conf.get(name, str(usual)))
     value = text.strip().lower()
     if value not in ("true", "false"):
         raise InvalidRequest(

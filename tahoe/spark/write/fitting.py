@@ -5,10 +5,11 @@ Everything is a Spark expression: nothing is run. `tahoe.spark.write.enforce` ch
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
-from typing import cast
+from functools import partial
+from typing import TypeAlias, cast
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -23,7 +24,7 @@ from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, Primit
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.errors import raising_with_values
 from tahoe.spark.jvm.translate import from_spark_schema, to_spark_type
-from tahoe.spark.names.settings import is_on
+from tahoe.spark.names.settings import is_true
 from tahoe.spark.versions.column_types import check_column_types
 
 _VOID, _STRING = PrimitiveType("void"), PrimitiveType("string")
@@ -49,6 +50,8 @@ class Casts:
 
 
 ANSI_CASTS = Casts()
+Setting: TypeAlias = Callable[[str, str], "str | None"]
+"""Returns the session's setting of a name, or the default in the second argument."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +80,29 @@ class Place:
 
 def casts_of_inserts(spark: SparkSession) -> Casts:
     """Return the cast rules of the session's INSERTs, of its streams, and of DataFrame writes by a table's name."""
-    return Casts(str(spark.conf.get(_STORE_ASSIGNMENT)).upper(), "CAST_OVERFLOW_IN_TABLE_INSERT")
+    return insert_casts(spark.conf.get)
 
 
 def casts_of_assignments(spark: SparkSession) -> Casts:
     """Return the cast rules of the session's UPDATEs and MERGEs."""
-    if is_on(spark, _AS_ANSI):
-        policy = "ANSI" if is_on(spark, "spark.sql.ansi.enabled") else "LEGACY"
-    else:
-        policy = str(spark.conf.get(_STORE_ASSIGNMENT)).upper()
-    return Casts(policy, by_name=is_on(spark, _STRUCTS_BY_NAME, usual=True))
+    return assignment_casts(spark.conf.get)
+
+
+def insert_casts(setting: Setting) -> Casts:
+    """Return the rules of `casts_of_inserts`, from the session's settings."""
+    return Casts(str(setting(_STORE_ASSIGNMENT, "ANSI")).upper(), "CAST_OVERFLOW_IN_TABLE_INSERT")
+
+
+def assignment_casts(setting: Setting) -> Casts:
+    """Return the rules of `casts_of_assignments`, from the session's settings."""
+
+    def is_on(name: str, usual: str) -> bool:
+        return is_true(name, str(setting(name, usual)))
+
+    policy = str(setting(_STORE_ASSIGNMENT, "ANSI")).upper()
+    if is_on(_AS_ANSI, "false"):
+        policy = "ANSI" if is_on("spark.sql.ansi.enabled", "true") else "LEGACY"
+    return Casts(policy, by_name=is_on(_STRUCTS_BY_NAME, "true"))
 
 
 def fitted(data: DataFrame, table: str, schema: StructType, also: Sequence[str] = (), casts: Casts = ANSI_CASTS) -> DataFrame:
@@ -111,18 +127,26 @@ def fitted(data: DataFrame, table: str, schema: StructType, also: Sequence[str] 
     columns = []
     for target in without_void(schema):
         column = source.find(target.name)
-        if column is None:
-            values = _null(jvm, target.data_type)
-        else:
-            place = Place(table, (target.name,), casts)
-            values = _value(jvm, sf.col(quote_identifier(column.name)), column.data_type, target.data_type, place)
-        columns.append(values.alias(target.name))
+        values, kind = (None, target.data_type) if column is None else (sf.col(quote_identifier(column.name)), column.data_type)
+        place = Place(table, (target.name,), casts)
+        columns.append(fitted_value(classic_cast(jvm), values, kind, target.data_type, place).alias(target.name))
     return data.select(*columns, *(sf.col(quote_identifier(name)) for name in also))
 
 
-def fitted_value(jvm: Jvm, values: Column | None, source: DataType, target: DataType, place: Place) -> Column:
-    """Return one value as `fitted` casts it; NULL of the type for None."""
-    return _null(jvm, target) if values is None else _value(jvm, values, source, target, place)
+Cast: TypeAlias = Callable[[Column | None, DataType, DataType, Place], Column]
+"""Casts values from one type to another, neither of which is compared field by field; returns NULL of the second for None."""
+
+
+def classic_cast(jvm: Jvm) -> Cast:
+    """Return the casts of a classic session, whose errors contain the column and the value."""
+    return partial(_cast_for, jvm)
+
+
+def fitted_value(cast: Cast, values: Column | None, source: DataType, target: DataType, place: Place) -> Column:
+    """Return one value as `fitted` casts it, its fields, elements, keys and values one by one; NULL of the type for None."""
+    if values is None:
+        return cast(None, target, target, place)
+    return values if is_same_type(source, target) else _value(cast, values, source, target, place)
 
 
 def cast_or_fail(jvm: Jvm, values: Column, data_type: DataType) -> Column:
@@ -175,25 +199,27 @@ def _cast(jvm: Jvm, values: Column, data_type: DataType, mode: str) -> Column:
     return jvm.column(jvm.catalyst("expressions.Cast")(jvm.expression(values), target, jvm.option(None), eval_mode))
 
 
-def _cast_for(jvm: Jvm, values: Column, source: DataType, target: DataType, place: Place) -> Column:
-    """Return a cast that fails with an error that contains the column and the value."""
+def _cast_for(jvm: Jvm, values: Column | None, source: DataType, target: DataType, place: Place) -> Column:
+    if values is None:
+        return _null(jvm, target)
     spark_source, spark_target = (jvm.data_type(to_spark_type(kind).json()) for kind in (source, target))
     cast = jvm.catalyst("expressions.Cast")
     if cast.canUpCast(spark_source, spark_target):
         return cast_or_fail(jvm, values, target)
     if place.casts.policy == "STRICT":
-        raise _no_cast(source, target, place, "CANNOT_UP_CAST_DATATYPE")
+        raise no_cast(source, target, place, "CANNOT_UP_CAST_DATATYPE")
     if place.casts.policy == "LEGACY" and cast.canCast(spark_source, spark_target):
         return _cast(jvm, values, target, "LEGACY")
     if not cast.canAnsiCast(spark_source, spark_target):
         value = jvm.catalyst("expressions.BoundReference")(0, spark_source, True)
         failure = cast(value, spark_target, jvm.option(None), jvm.catalyst("expressions.EvalMode").ANSI()).checkInputDataTypes()
-        raise _no_cast(source, target, place, f"DATATYPE_MISMATCH.{failure.errorSubClass()}")
-    failing = raising_with_values(lambda texts: _misfit(texts[0], source, target, place))([values])
+        raise no_cast(source, target, place, f"DATATYPE_MISMATCH.{failure.errorSubClass()}")
+    failing = raising_with_values(lambda texts: misfit(texts[0], source, target, place))([values])
     return sf.when(values.isNotNull(), sf.coalesce(_cast(jvm, values, target, "TRY"), failing))
 
 
-def _no_cast(source: DataType, target: DataType, place: Place, code: str) -> SchemaMismatch:
+def no_cast(source: DataType, target: DataType, place: Place, code: str) -> SchemaMismatch:
+    """The error for values that may not be cast to a column's type."""
     policy = f" under {_STORE_ASSIGNMENT} {place.casts.policy}" if place.casts.policy != "ANSI" else ""
     return SchemaMismatch(
         f"Column '{place.name}' of table {place.table} has type {target}, and values of type {source} cannot be cast to it{policy}. "
@@ -206,7 +232,8 @@ def _no_cast(source: DataType, target: DataType, place: Place, code: str) -> Sch
     )
 
 
-def _misfit(text: str | None, source: DataType, target: DataType, place: Place) -> SchemaMismatch:
+def misfit(text: str | None, source: DataType, target: DataType, place: Place) -> SchemaMismatch:
+    """The error for a value, as text, that does not fit a column."""
     is_malformed = source == _STRING and not (isinstance(target, DecimalType) and _is_number(text or ""))
     return SchemaMismatch(
         f"The value {text!r} ({source}) does not fit column '{place.name}' of table {place.table}, whose type is {target}. "
@@ -224,46 +251,38 @@ def _is_number(text: str) -> bool:
         return False
 
 
-def _value(jvm: Jvm, values: Column, source: DataType, target: DataType, place: Place) -> Column:
-    if is_same_type(source, target):
-        return values
+def _value(cast: Cast, values: Column, source: DataType, target: DataType, place: Place) -> Column:
     match source, target:
         case StructType(), StructType() if not place.casts.by_name:
-            return _by_position(jvm, values, source, target, place)
+            return _by_position(cast, values, source, target, place)
         case StructType(), StructType():
             fields = []
             for field in target:
-                source_field = source.find(field.name)
-                part = (
-                    _null(jvm, field.data_type)
-                    if source_field is None
-                    else _value(
-                        jvm, values.getField(source_field.name), source_field.data_type, field.data_type, place.inside(field.name)
-                    )
-                )
-                fields.append(part.alias(field.name))
+                old_field = source.find(field.name)
+                part, kind = (None, target) if old_field is None else (values.getField(old_field.name), old_field.data_type)
+                fields.append(fitted_value(cast, part, kind, field.data_type, place.inside(field.name)).alias(field.name))
             return sf.when(values.isNotNull(), sf.struct(*fields))
         case ArrayType(element_type), ArrayType(target_type):
-            return sf.transform(values, lambda element: _value(jvm, element, element_type, target_type, place.inside("element")))
-        case MapType(), MapType():
-            old, new = source, target
+            inside = place.inside("element")
+            return sf.transform(values, lambda element: fitted_value(cast, element, element_type, target_type, inside))
+        case MapType() as old, MapType() as new:
             if not is_same_type(old.key_type, new.key_type):
-                values = sf.transform_keys(
-                    values, lambda key, _: _value(jvm, key, old.key_type, new.key_type, place.inside("key"))
-                )
+                of_key = place.inside("key")
+                values = sf.transform_keys(values, lambda key, _: fitted_value(cast, key, old.key_type, new.key_type, of_key))
             if not is_same_type(old.value_type, new.value_type):
+                of_value = place.inside("value")
                 values = sf.transform_values(
-                    values, lambda _, value: _value(jvm, value, old.value_type, new.value_type, place.inside("value"))
+                    values, lambda _, value: fitted_value(cast, value, old.value_type, new.value_type, of_value)
                 )
             return values
-    return _cast_for(jvm, values, source, target, place)
+    return cast(values, source, target, place)
 
 
-def _by_position(jvm: Jvm, values: Column, source: StructType, target: StructType, place: Place) -> Column:
+def _by_position(cast: Cast, values: Column, source: StructType, target: StructType, place: Place) -> Column:
     if len(source.fields) != len(target.fields):
-        raise _no_cast(source, target, place, "DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION")
+        raise no_cast(source, target, place, "DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION")
     fields = [
-        _value(jvm, values.getField(old.name), old.data_type, new.data_type, place.inside(new.name)).alias(new.name)
+        fitted_value(cast, values.getField(old.name), old.data_type, new.data_type, place.inside(new.name)).alias(new.name)
         for old, new in zip(source, target, strict=True)
     ]
     return sf.when(values.isNotNull(), sf.struct(*fields))

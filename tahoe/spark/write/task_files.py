@@ -34,6 +34,9 @@ def written_by(rows: DataFrame, target: NewFiles) -> list[WrittenFiles]:
 
     Raises the first error of Tahoe that a task met; the files of the others are deleted as far as storage allows.
     """
+    names = tuple(rows.columns)
+    if any("." in name or "`" in name for name in names):  # PySpark resolves the names of the columns as expressions
+        rows, target = rows.toDF(*(f"_{place}" for place in range(len(names)))), replace(target, names=names)
     files = mapped(rows, "answer binary", written_rows, target)
     answers = [pickle.loads(answer) for answer in files.toArrow()["answer"].to_pylist()]
     written = [answer for answer in answers if isinstance(answer, WrittenFiles)]

@@ -28,7 +28,7 @@ from tahoe.spark.commands.row_changes import FILE, ROW, of_kind
 from tahoe.spark.commands.source_rows import StoredRows, sent_to_all
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.records import items
-from tahoe.spark.write.fitting import Place
+from tahoe.spark.write.fitting import Place, classic_cast
 
 SOURCE_ROW = "__tahoe_source_row"
 """The column that numbers the source rows."""
@@ -144,7 +144,7 @@ def of_source(plan: Plan, pairs: StoredRows | None = None) -> DataFrame:
     insert = plan.steps[-1]
     values = []
     for column in without_void(config.schema):
-        fit = fitting(jvm, Place(config.table, (column.name,), plan.casts))
+        fit = fitting(classic_cast(jvm), Place(config.table, (column.name,), plan.casts))
         values.append(assigned(fit, column.data_type, None, insert.inside(column.name)).alias(column.name))
     rows = source if pairs is None else source.join(sent_to_all(pairs).select(SOURCE_ROW), SOURCE_ROW)
     return rows.select(*values)
@@ -188,7 +188,7 @@ def _outcomes(plan: Plan, steps: Sequence[Step], before: StructType) -> list[Col
     jvm = Jvm.of(target.sparkSession)
     outcomes = []
     for column in without_void(after.schema):
-        fit, existing = fitting(jvm, Place(after.table, (column.name,), plan.casts)), before.find(column.name)
+        fit, existing = fitting(classic_cast(jvm), Place(after.table, (column.name,), plan.casts)), before.find(column.name)
         old = None if existing is None else Value(target[quote_identifier(existing.name)], existing.data_type)
         outcomes.append(outcome(steps, column, old, fit))
     return outcomes

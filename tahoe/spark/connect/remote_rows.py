@@ -25,7 +25,7 @@ from tahoe.ops.write.writer import WriterOptions, tagged
 from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.row_tracking import materialized_columns
-from tahoe.schema.text_limits import DECLARED_TYPE, TextLimit, limits_of
+from tahoe.schema.text_limits import DECLARED_TYPE, has_char
 from tahoe.schema.types import StructType as DeltaStruct
 from tahoe.snapshot.changes import CHANGE_TYPE
 from tahoe.snapshot.scan import BareVersion
@@ -37,6 +37,7 @@ from tahoe.spark.jvm.translate import to_spark_schema, with_shown_metadata
 from tahoe.spark.portable.tasks import filled_in, note_numbers
 from tahoe.spark.scan.relation import Alias
 from tahoe.spark.write.fitting import nullable_schema
+from tahoe.spark.write.limited import limited_columns
 from tahoe.spark.write.task_files import written_by
 from tahoe.txn.transaction import Transaction
 
@@ -111,25 +112,22 @@ class RemoteVersion:
         if not items:  # PySpark refuses an empty table of Arrow
             return self.spark.createDataFrame([], columns)
         frame = self.spark.createDataFrame(pa.table([pa.array(items, pa.binary())], schema=_ITEM))
-        return _with_padded_texts(mapped(frame, columns, rows_at, rows), rows.schema, columns.names)
+        return _with_padded_texts(mapped(frame, columns, rows_at, rows), rows.version.config, columns.names)
 
 
-def _with_padded_texts(rows: DataFrame, schema: DeltaStruct, names: Sequence[str]) -> DataFrame:
+def _with_padded_texts(rows: DataFrame, config: TableConfig, names: Sequence[str]) -> DataFrame:
     """Return rows with the texts of ``char(n)`` columns padded, and declared as such: then Spark pads the texts that conditions compare with
     them. The names are an argument because `DataFrame.columns` is a request to the server.
     """
-    limits = {column.name: limits_of(column) for column in schema if DECLARED_TYPE in column.metadata}
-    padded = {name: limit for name, limit in limits.items() if isinstance(limit, TextLimit) and limit.padded}
-    if not padded:
-        return rows
-    columns = []
-    for name in names:
-        value, limit = sf.col(quote_identifier(name)), padded.get(name)
-        if limit is not None:
-            value = sf.when(sf.length(value) < limit.most, sf.rpad(value, limit.most, " ")).otherwise(value)
-            value = value.alias(name, metadata={DECLARED_TYPE: str(limit)})
-        columns.append(value)
-    return rows.select(*columns)
+    declared = {column.name: str(column.metadata[DECLARED_TYPE]) for column in config.schema if has_char(column)}
+    padded = limited_columns(rows.sparkSession, config, refuses=False) if declared.keys() & set(names) else {}
+    columns = [
+        padded[name].alias(name, metadata={DECLARED_TYPE: declared[name]})
+        if name in declared and name in padded
+        else sf.col(quote_identifier(name))
+        for name in names
+    ]
+    return rows.select(*columns) if padded else rows
 
 
 def _spark_columns(schema: DeltaStruct) -> StructType:

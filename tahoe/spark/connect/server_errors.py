@@ -8,8 +8,8 @@ from typing import Any, NoReturn
 
 from pyspark.errors import PySparkException
 
-import tahoe.exceptions
-from tahoe.base.exceptions import TahoeError
+from tahoe.base import exceptions
+from tahoe.base.exceptions import CommitStateUnknown, TahoeError
 from tahoe.spark.connect import pushed_filters
 
 _IN_TRACEBACK = re.compile(
@@ -33,11 +33,12 @@ def handle_error(original: Callable[..., NoReturn], client: Any, *arguments: Any
 def error_of_tahoe(text: str) -> TahoeError | None:
     """Return the error in the text of a server's error; None if there is none."""
     match = _IN_TRACEBACK.search(text)
-    kind = None if match is None else getattr(tahoe.exceptions, match["kind"], None)
-    if match is None or not isinstance(kind, type) or vars(kind).get("__init__") is not None:
+    kind = None if match is None else getattr(exceptions, match["kind"], None)
+    if match is None or not isinstance(kind, type) or not issubclass(kind, TahoeError):
         return None
-    error: TahoeError = kind(match["message"], code=match["code"])
-    return error
+    if kind is CommitStateUnknown:  # its other facts are not in the text
+        return None
+    return kind(match["message"], code=match["code"])
 
 
 def error_text(error: TahoeError) -> str:

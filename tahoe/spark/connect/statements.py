@@ -277,6 +277,15 @@ def _partitioned(spark: SparkSession, rows: DataFrame, named: NamedTable, statem
     """Return the rows with the values of PARTITION (…), by name, and the condition of these partitions."""
     from pyspark.sql import functions as sf
 
+    partitioned_by = [name.lower() for name in named.table.snapshot().partition_columns]
+    for name, _ in statement.partition:
+        if name.lower() not in partitioned_by:
+            raise InvalidRequest(
+                f"PARTITION clause cannot contain the non-partition column: {name}. Table {statement.table} is partitioned by "
+                f"{', '.join(partitioned_by) or 'nothing'}. Give the column in the query.",
+                code="NON_PARTITION_COLUMN",
+                column=name,
+            )
     fixed = {name: value for name, value in statement.partition if value is not None}
     if statement.columns is None:
         lowered = {name.lower() for name in fixed}

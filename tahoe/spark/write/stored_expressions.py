@@ -166,8 +166,11 @@ def add_constraint(spark: SparkSession, table: Table, name: str, condition: str)
     """Add a CHECK constraint after counting the rows that violate it, with Spark if only Spark can evaluate it; return the new version.
 
     Raises:
-        The errors of `tahoe.ops.tables.constrain.stage_add_constraint` and of `StoredTrees.bound`.
+        The errors of `tahoe.ops.tables.constrain.stage_add_constraint` and of `StoredTrees.bound`. In a session of Spark Connect, whose
+            stored expressions Spark does not evaluate, those of `tahoe.Table.add_constraint`.
     """
+    if not is_classic(spark):
+        return table.add_constraint(name, condition)
 
     def count(progress: Progress, snapshot: Snapshot, added: Constraints) -> int:
         [check] = added.checks

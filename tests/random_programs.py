@@ -63,6 +63,7 @@ class Program:
             *[self._delete] * 2,
             *[self._merge] * 4,
             *[self._alter] * 3,
+            *[self._select] * 3,
             self._replace,
             lambda: f"RESTORE TABLE t TO VERSION AS OF {self.random.randint(0, 3)}",
             lambda: "OPTIMIZE t",
@@ -133,6 +134,19 @@ class Program:
     def _update(self) -> str:
         return f"UPDATE t SET {self._assignment(self.columns)} WHERE {self._condition(self.columns)}"
 
+    def _select(self) -> str:
+        name, condition = self.random.choice(list(self.columns)), self._condition(self.columns)
+        return self.random.choice(
+            (
+                f"SELECT * FROM t WHERE {condition}",
+                f"SELECT {name} FROM t WHERE {condition} OR {self._condition(self.columns)}",
+                f"SELECT count(*), count({name}), min({name}), max({name}) FROM t",
+                f"SELECT {name}, count(*) FROM t WHERE {condition} GROUP BY {name}",
+                f"SELECT a.* FROM t a JOIN t VERSION AS OF 1 b ON a.id = b.id AND {self._condition(self.columns, 'b.')}",
+                f"SELECT * EXCEPT (_commit_timestamp) FROM table_changes('t', {self.random.randint(0, 2)})",
+            )
+        )
+
     def _delete(self) -> str:
         return f"DELETE FROM t WHERE {self._condition(self.columns)}"
 
@@ -178,9 +192,14 @@ class Program:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The error of a statement, or None, and the table's rows and schema after it; of a table that does not exist, None."""
+    """The error of a statement, or None, and the table's rows and schema after it; of a table that does not exist, None.
+
+    Args:
+        answer: the rows of a query, or the counts of changed rows.
+    """
 
     error: Raised | None
+    answer: list[str]
     rows: list[str] | None
     schema: str | None
 
@@ -198,14 +217,16 @@ def outcomes(spark: SparkSession, statements: list[str], folder: Path) -> list[O
 
 
 def outcome(spark: SparkSession, statement: str, folder: str) -> Outcome:
-    error = None
+    error, answer = None, list[str]()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TahoeWarning)  # of settings for delta-spark
         try:
-            spark.sql(statement).collect()
+            frame = spark.sql(statement)
+            if statement.startswith(("SELECT", "UPDATE", "DELETE", "MERGE")):
+                answer = list(collected(frame))
         except Exception as raised:  # noqa: BLE001 - any error of a random statement is its outcome
             error = raised_by(raised, folder)
     if not spark.catalog.tableExists("t"):
-        return Outcome(error, None, None)
+        return Outcome(error, answer, None, None)
     frame = spark.table("t")
-    return Outcome(error, list(collected(frame)), schema_text(frame.schema))
+    return Outcome(error, answer, list(collected(frame)), schema_text(frame.schema))

@@ -37,7 +37,7 @@ def test_each_statement_leaves_the_same_table(engines: dict[str, SparkSession], 
         if is_known(theirs, ours):
             return  # the tables differ from here on
         assert summary(theirs.error) == summary(ours.error), (statement, theirs.error, ours.error)
-        assert (theirs.rows, theirs.schema) == (ours.rows, ours.schema), statement
+        assert (theirs.answer, theirs.rows, theirs.schema) == (ours.answer, ours.rows, ours.schema), statement
 
 
 def summary(error: Raised | None) -> str:

@@ -40,7 +40,7 @@ def test_each_statement_leaves_the_same_table(connect: Any, spark: SparkSession,
         if theirs.error is None and ours.error is not None and ours.error.name in REFUSED:
             return  # the tables differ from here on
         assert is_error(theirs) == is_error(ours), f"{statement}: {theirs.error or ours.error}"
-        assert (theirs.rows, theirs.schema) == (ours.rows, ours.schema), statement
+        assert (theirs.answer, theirs.rows, theirs.schema) == (ours.answer, ours.rows, ours.schema), statement
 
 
 def is_error(outcome: Outcome) -> bool:

@@ -18,13 +18,16 @@ from pyspark.sql.types import DataType, LongType, StructField, StructType
 from tahoe.base.exceptions import InvalidRequest, NotFound, Unsupported
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.merge.clauses import Action, Clause, Kind
+from tahoe.ops.rows.defaults import Defaults
 from tahoe.ops.rows.truncate import stage_truncate
+from tahoe.protocol.column_values.default_values import Moment
 from tahoe.spark.commands.merge.builder import RESULT
 from tahoe.spark.commands.merge.statement import MergeRequest, Term
 from tahoe.spark.commands.row_command import CommandTarget, run_row_command
 from tahoe.spark.commands.saved import Save
 from tahoe.spark.commands.write_options import WriterCall
 from tahoe.spark.connect import definitions
+from tahoe.spark.connect.default_values import mentions_default, with_default_values
 from tahoe.spark.connect.merge import merge
 from tahoe.spark.connect.queries import delta_references, with_frames
 from tahoe.spark.connect.remote_changes import delete, update
@@ -35,6 +38,7 @@ from tahoe.spark.names.server_catalog import server_entry
 from tahoe.spark.statements.create_like import other_format
 from tahoe.spark.statements.registry import parse
 from tahoe.spark.statements.statement_types import DeltaStatement, TableStatement
+from tahoe.spark.write.enforce import session_time_zone
 from tahoe.sql import ddl, dml
 from tahoe.sql.catalog_ddl import CatalogDdl, catalog_ddl
 from tahoe.sql.dialect import SqlSyntaxError
@@ -189,7 +193,7 @@ class _Statements:
         return local_frame(self._spark, [merge(target, request).counts], RESULT)
 
     def _insert(self, named: NamedTable, statement: dml.Insert) -> DataFrame:
-        rows = self.query(statement.query)
+        rows = self.query(_with_defaults(self._spark, named, statement))
         if statement.columns is not None:
             rows = _listed(rows, statement.columns)
         options = {} if statement.replace_where is None else {"replaceWhere": statement.replace_where}
@@ -271,6 +275,17 @@ def _listed(rows: DataFrame, columns: tuple[str, ...]) -> DataFrame:
             code="INSERT_COLUMN_ARITY_MISMATCH.NOT_ENOUGH_DATA_COLUMNS",
         )
     return rows.toDF(*columns)
+
+
+def _with_defaults(spark: SparkSession, named: NamedTable, statement: dml.Insert) -> str:
+    """Return the query of an INSERT, without the keyword DEFAULT in a list of VALUES."""
+    if not mentions_default(statement.query):
+        return statement.query
+    config = named.table.snapshot().config
+    defaults = Defaults(config, Moment(named.table.clock.now_ms(), session_time_zone(spark)))
+    fixed = {name.lower() for name, value in statement.partition if value is not None}
+    columns = statement.columns or tuple(name for name in config.schema.names if name.lower() not in fixed)
+    return with_default_values(statement.query, columns, config.schema, defaults)
 
 
 def _partitioned(spark: SparkSession, rows: DataFrame, named: NamedTable, statement: dml.Insert) -> tuple[DataFrame, str]:

@@ -383,6 +383,8 @@ def _alter(cursor: Cursor) -> TableStatement | None:
             return Other(table, "ALTER TABLE ADD")
         columns = cursor.listed(lambda: _column(cursor)) if cursor.peek().is_symbol("(") else _listed_columns(cursor)
         cursor.end()
+        if any(column.generated is not None or column.identity is not None for column in columns):
+            cursor.fail("no GENERATED column: the rows of the table would lack its values")
         return AddColumns(table, tuple(columns))
     if cursor.take("REPLACE", "COLUMNS"):
         replacing = cursor.listed(lambda: _column(cursor))

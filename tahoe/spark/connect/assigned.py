@@ -6,6 +6,8 @@ Values are cast by the rules of a classic session (`tahoe.spark.commands.assignm
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -15,11 +17,13 @@ from tahoe.ops.rows.assigned_places import Columns, assigned_places, check_assig
 from tahoe.schema.evolve import as_nullable
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType, StructField
 from tahoe.spark.commands.assignments import Assignment, Fit, Value, fitting
-from tahoe.spark.connect.conditions import check_expression, text_of
+from tahoe.spark.commands.conditions import ExpressionRules
+from tahoe.spark.connect.conditions import check_expression, of_one_row, text_of
 from tahoe.spark.connect.server_errors import error_text
 from tahoe.spark.jvm.translate import to_spark_type
 from tahoe.spark.write.fitting import Casts, Place, columns_of, misfit, no_cast
 
+_RULES = ExpressionRules(chance=None)
 _NUMBERS = ("byte", "short", "integer", "long", "float", "double")
 _DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
 """The digits of the decimal that holds all integers of a type, as in Spark."""
@@ -58,9 +62,13 @@ def parse_assignments(
     places = assigned_places((key for key, _ in values), [columns])
     terms = [sf.expr(term) if isinstance(term, str) else term for _, term in values]
     for _, term in values:
-        check_expression(text_of(term), where, chance=True)
-    selected = rows.select(*(term.alias(f"value{number}") for number, term in enumerate(terms)))
-    types = [column.data_type for column in columns_of(selected)]
+        check_expression(text_of(term), where, _RULES)
+    # In a filter the server refuses functions of more or less than one row, with which a selection would have other rows.
+    selected = rows.where(reduce(or_, (term.isNull() for term in terms)))
+    with of_one_row(", ".join(text_of(term) for _, term in values), where, _RULES):
+        types = [
+            column.data_type for column in columns_of(selected.select(*(term.alias(f"v{n}") for n, term in enumerate(terms))))
+        ]
     for place, data_type in zip(places, types, strict=True) if casts.by_name else ():
         check_assignable(data_type, place.data_type, place.path, may_lack_fields=may_lack_fields)
     return tuple(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import BooleanType, NullType
@@ -19,6 +20,7 @@ from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.expr.row_condition import RowCondition, row_condition
 from tahoe.expr.tree.predicate import text_literal
 from tahoe.schema.types import StructType
+from tahoe.spark.commands.conditions import OF_CONDITIONS, ExpressionRules
 from tahoe.spark.connect.remote_rows import RemoteVersion
 from tahoe.spark.write.enforce import session_time_zone
 from tahoe.sql.dialect import tokenize
@@ -30,6 +32,13 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _STAR = re.compile(r"(^|[.(,])\s*\*")
 _SUBQUERY = re.compile(r"\(\s*(select|with|table|values)\b", re.I)
 _ANALYZED = re.compile(r"^== Analyzed Logical Plan ==\n[^\n]*\nFilter ([^\n]*)$", re.MULTILINE)
+_BEYOND_A_ROW = (
+    "INVALID_WHERE_CONDITION",
+    "MISSING_GROUP_BY",
+    "UNSUPPORTED_EXPR_FOR_OPERATOR",
+    "UNSUPPORTED_GENERATOR",
+    "WINDOW_FUNCTION_NOT_ALLOWED_IN_CLAUSE",
+)
 _OPERATORS = {"==": "=", "<=>": "<=>", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "and": "AND", "or": "OR"}
 _TESTS = {"isNull": "IS NULL", "isNotNull": "IS NOT NULL", "isnull": "IS NULL", "isnotnull": "IS NOT NULL"}
 
@@ -68,37 +77,59 @@ def resolve_condition(version: RemoteVersion, condition: str | Column | None, op
     return RemoteCondition(column, shown, meaning_of(parsed, schema, version.qualifier, session_time_zone(version.spark)))
 
 
+class of_one_row:  # noqa: N801 - a context manager
+    """Turns the server's error for an aggregate, window or generator function in a filter into that of a classic session."""
+
+    def __init__(self, text: str, where: str, rules: ExpressionRules) -> None:
+        self._text, self._where, self._rules = text, where, rules
+
+    def __enter__(self) -> None:
+        """Do nothing."""
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        """Raise the error in place of the server's."""
+        condition = str(error.getCondition()) if isinstance(error, AnalysisException) else ""
+        if condition.startswith(_BEYOND_A_ROW):
+            raise InvalidRequest(
+                f"Aggregate, window and generator functions are not supported in {self._where}: {self._text}. Compute their values first.",
+                code=self._rules.aggregates,
+                expression=self._text,
+            ) from None
+
+
 def check_boolean(
-    rows: DataFrame, column: Column, text: str, where: str, code: str = "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN"
+    rows: DataFrame,
+    column: Column,
+    text: str,
+    where: str,
+    code: str = "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN",
+    rules: ExpressionRules = OF_CONDITIONS,
 ) -> str:
     """Return a condition over the rows as delta-spark logs it: Catalyst's text, with attribute numbers.
 
     Raises `InvalidRequest` if it is not boolean; PySpark's `AnalysisException` if it is invalid.
     """
-    data_type = rows.select(column.alias("condition")).schema[0].dataType
+    frame: Any = rows.where(column)
+    with of_one_row(text, where[0].lower() + where[1:], rules):
+        data_type = rows.where(column.isNull()).select(column.alias("condition")).schema[0].dataType
     if not isinstance(data_type, BooleanType | NullType):
         raise InvalidRequest(f"{where} must be true or false, but {text} is {data_type.simpleString()}.", code=code)
-    frame: Any = rows.where(column)
     shown = _ANALYZED.search(str(frame._explain_string(extended=True)))
     return text if shown is None else shown[1]
 
 
-def check_expression(text: str, where: str, *, chance: bool = False) -> None:
-    """Reject subqueries and non-deterministic functions in an expression.
-
-    Args:
-        chance: whether it may be non-deterministic.
-    """
+def check_expression(text: str, where: str, rules: ExpressionRules = OF_CONDITIONS) -> None:
+    """Reject subqueries in an expression, and the non-deterministic functions that the rules do not allow."""
     if _SUBQUERY.search(text) is not None:
         raise Unsupported(
             f"Subqueries are not supported in {where}: {text}. Compute their values first, or use MERGE.",
             code="DELTA_UNSUPPORTED_SUBQUERY",
             expression=text,
         )
-    if not chance and _CHANCE.search(text) is not None:
+    if rules.chance is not None and _CHANCE.search(text) is not None:
         raise InvalidRequest(
             f"Functions that are not deterministic are not supported in {where}: {text}. Which rows are meant must not depend on chance.",
-            code="INVALID_NON_DETERMINISTIC_EXPRESSIONS",
+            code=rules.chance,
             expression=text,
         )
 

@@ -62,6 +62,7 @@ from tahoe.protocol.constraints import is_filled_in
 from tahoe.protocol.row_tracking import materialized_columns
 from tahoe.schema.evolve import store_anything
 from tahoe.spark.commands.assignments import Assignment, Value
+from tahoe.spark.commands.conditions import OF_MERGE
 from tahoe.spark.commands.merge.builder import DeltaMergeBuilder
 from tahoe.spark.commands.merge.match import (
     BEFORE,
@@ -271,9 +272,9 @@ class _Resolver:
     ) -> tuple[Column, str]:
         """Return a condition, and its text for the history."""
         column, text = sf.expr(term) if isinstance(term, str) else term, text_of(term)
-        check_expression(text, where)
+        check_expression(text, where, OF_MERGE)
         with _naming(where):
-            shown = check_boolean(self._seen(kind), column, text, where[0].upper() + where[1:], code)
+            shown = check_boolean(self._seen(kind), column, text, where[0].upper() + where[1:], code, OF_MERGE)
         return column, shown
 
     def _assignments(self, values: Sequence[tuple[str, Term]], kind: Kind, where: str) -> tuple[Assignment, ...]:

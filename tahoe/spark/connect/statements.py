@@ -41,9 +41,9 @@ from tahoe.spark.statements.statement_types import DeltaStatement, TableStatemen
 from tahoe.spark.write.enforce import session_time_zone
 from tahoe.sql import ddl, dml
 from tahoe.sql.catalog_ddl import CatalogDdl, catalog_ddl
-from tahoe.sql.dialect import SqlSyntaxError
+from tahoe.sql.dialect import Cursor, SqlSyntaxError, tokenize
 from tahoe.sql.parameters import all_literals, with_values
-from tahoe.sql.table_name import TableName
+from tahoe.sql.table_name import TableName, take_table
 
 RunSql = Callable[..., DataFrame]
 """PySpark's own ``spark.sql``: text, and then its other arguments."""
@@ -83,6 +83,8 @@ def run_sql(
         result = _own_statement(spark, own)
         return original(spark, text, values, **frames) if result is None else result
     run = _Statements(original, spark, values, frames)
+    if word == "FROM":
+        _refuse_several_inserts(spark, text)
     try:
         if word in _ROW_STATEMENTS and (rows := dml.row_statement(text)) is not None:
             result = run.row_statement(rows)
@@ -200,7 +202,8 @@ class _Statements:
         overwrite = statement.overwrite or statement.replace_where is not None
         if statement.partition:
             rows, condition = _partitioned(self._spark, rows, named, statement)
-            options |= {"replaceWhere": condition} if statement.overwrite and condition else {}
+            if statement.overwrite:
+                options |= _replaced_partitions(self._spark, statement, condition)
         call = WriterCall("Overwrite" if overwrite else "Append", options, evolves=statement.schema_evolution)
         by_name = statement.by_name or statement.columns is not None or bool(statement.partition)
         insert_into(self._spark, named, Save(named.name.identifiers, rows, call), by_name=by_name, is_statement=True)
@@ -306,7 +309,15 @@ def _partitioned(spark: SparkSession, rows: DataFrame, named: NamedTable, statem
         lowered = {name.lower() for name in fixed}
         rows = _listed(rows, tuple(name for name in named.table.schema().names if name.lower() not in lowered))
     rows = rows.select("*", *(sf.expr(value).alias(name) for name, value in fixed.items()))
-    return rows, " AND ".join(f"{quote_identifier(name)} = {value}" for name, value in fixed.items())
+    return rows, " AND ".join(f"{quote_identifier(name)} <=> {value}" for name, value in fixed.items())
+
+
+def _replaced_partitions(spark: SparkSession, statement: dml.Insert, condition: str) -> dict[str, str]:
+    """Return the option of an INSERT OVERWRITE that names partitions: those of the condition, or in dynamic mode those of the rows."""
+    mode = str(spark.conf.get("spark.sql.sources.partitionOverwriteMode", "static")).lower()
+    if mode == "dynamic" and any(value is None for _, value in statement.partition):
+        return {"partitionOverwriteMode": "dynamic"}
+    return {"replaceWhere": condition} if condition else {}
 
 
 # -- text that is left to the server ---------------------------------------------------------------------------------------------
@@ -322,6 +333,24 @@ def _refuse_scripts(spark: SparkSession, text: str) -> None:
                 code="DELTA_OPERATION_NOT_ALLOWED",
                 operation=statement.words,
                 table=str(statement.table),
+            )
+
+
+def _refuse_several_inserts(spark: SparkSession, text: str) -> None:
+    """Reject ``FROM … INSERT INTO … INSERT INTO …`` into a Delta table, which the server would write without its location."""
+    cursor = Cursor(text, tokenize(text))
+    while not cursor.at_end:
+        if not (cursor.take("INSERT", "INTO") or cursor.take("INSERT", "OVERWRITE")):
+            cursor.next()
+            continue
+        cursor.take("TABLE")
+        table = take_table(cursor)
+        if table is not None and table_named(spark, table.identifiers) is not None:
+            raise Unsupported(
+                f"FROM … INSERT INTO the Delta table {table} is not supported in a session of Spark Connect. Write one INSERT INTO … SELECT "
+                "for each table.",
+                code="TAHOE_SPARK_CONNECT",
+                table=str(table),
             )
 
 

@@ -9,8 +9,9 @@ from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.evolve import store_anything
 from tahoe.spark.commands.assignments import Value
+from tahoe.spark.commands.matched_rows import check_matching_columns
 from tahoe.spark.commands.saved import Save, creation_of, replacement, save_request
-from tahoe.spark.commands.write_options import Insert, call_of_insert, insert_request
+from tahoe.spark.commands.write_options import Insert, call_of_insert, insert_request, refuse_dynamic
 from tahoe.spark.connect.assigned import cast_or_fail, fit_of
 from tahoe.spark.connect.creation import make_table
 from tahoe.spark.connect.insert import insert
@@ -63,6 +64,11 @@ def insert_into(spark: SparkSession, named: NamedTable, save: Save, *, by_name: 
     """
     config, settings = named.table.snapshot().config, settings_of(spark)
     request = insert_request(call_of_insert(save.call), settings, same_types=False, stores=store_anything)
+    if request.matching is not None:
+        snapshot = named.table.snapshot()
+        check_matching_columns(request.matching, snapshot, save.data, by_position=not by_name)
+        if snapshot.partition_columns:
+            refuse_dynamic(settings)
     rules = arrangement(spark, named.full_name, request.options, by_name=by_name, is_statement=is_statement)
     rows = arranged(save.data, config, rules, cast_or_fail)
     insert(named.table, _cast(rows, config, request, insert_casts(settings.get)), request)

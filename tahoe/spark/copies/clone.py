@@ -207,7 +207,7 @@ def _folder(spark: SparkSession, request: NamedCloneRequest, progress: Progress)
             str(entry.identifier().unquotedString()),
         )
     else:
-        provider, path = source_folder(request.source)
+        provider, path = source_folder(spark, request.source)
         table = table_at(spark, path, {}) if provider in ("parquet", "iceberg") else None
         name = f"{provider}.`{path}`"
         if provider == "delta":

@@ -33,6 +33,7 @@ from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.names.entries import entry_of, is_delta, location_of
 from tahoe.spark.names.new_entries import is_view
+from tahoe.spark.names.server_catalog import server_entry
 from tahoe.spark.names.settings import is_on, settings_of
 from tahoe.store.location import split_url, table_url
 
@@ -66,7 +67,7 @@ def convert_named(
     columns = None if partition_schema is None else from_spark_schema(partition_schema)
     if entry is not None:
         return _of_catalog(spark, entry, columns, statistics)
-    provider, path = source_folder(parts)
+    provider, path = source_folder(spark, parts)
     table = table_at(spark, path, {})
     if provider == "delta":
         return table
@@ -83,12 +84,13 @@ def convert_named(
     return table
 
 
-def source_folder(parts: Sequence[str]) -> tuple[str, str]:
+def source_folder(spark: SparkSession, parts: Sequence[str]) -> tuple[str, str]:
     """Return the format and path in ``parquet.`/path` ``.
 
     Raises:
         InvalidRequest: ``DELTA_MISSING_PROVIDER_FOR_CONVERT``: a path without a format.
         NotFound: ``TABLE_OR_VIEW_NOT_FOUND``: a name that the catalog lacks.
+        Unsupported: ``TAHOE_SPARK_CONNECT``: a table of the catalog of a Spark Connect server.
     """
     name = ".".join(parts)
     if len(parts) == 2 and "/" in parts[1]:
@@ -97,6 +99,14 @@ def source_folder(parts: Sequence[str]) -> tuple[str, str]:
         raise InvalidRequest(
             f"CONVERT TO DELTA only supports parquet tables. Please rewrite your target as parquet.`{name}` if it's a parquet directory.",
             code="DELTA_MISSING_PROVIDER_FOR_CONVERT",
+            table=name,
+        )
+    entry = None if is_classic(spark) else server_entry(spark, parts)
+    if entry is not None and not entry.is_delta:
+        raise Unsupported(
+            f"In a session of Spark Connect, '{name}' cannot be cloned or converted by its name: its entry in the server's catalog, with its "
+            f"partitions, would have to change too. Name its folder: {entry.provider}.`{entry.location}`, or use a classic session.",
+            code="TAHOE_SPARK_CONNECT",
             table=name,
         )
     raise NotFound(

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from tahoe.api.table import Table, another_handle
 from tahoe.base.cache import keep
 from tahoe.base.exceptions import CorruptTable, Unsupported
+from tahoe.settings.warn_once import warn_once
 from tahoe.snapshot.arrow_reader import wrong_size
 from tahoe.spark.jvm.bridge import Jvm, is_classic
 from tahoe.store.hadoop_settings import KEY_STORE, hadoop_prefixes, storage_options
@@ -214,6 +215,12 @@ class _CommitHooks:
     def compact(self, table: Table, committed: Committed) -> None:
         if self.compactor is not None:
             self.compactor(table, committed)
+        elif committed.snapshot.config.properties.auto_compacts:
+            warn_once(
+                "auto compaction on Spark Connect",
+                f"Small files of table {table.url} are not compacted after a write, as its property delta.autoOptimize.autoCompact asks, in "
+                "a session of Spark Connect. Run OPTIMIZE, or write in a classic session.",
+            )
 
     def follow(self, committed: Committed) -> None:
         if self.after is not None:

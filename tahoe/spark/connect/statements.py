@@ -27,7 +27,7 @@ from tahoe.spark.commands.row_command import CommandTarget, run_row_command
 from tahoe.spark.commands.saved import Save
 from tahoe.spark.commands.write_options import WriterCall
 from tahoe.spark.connect import definitions
-from tahoe.spark.connect.default_values import mentions_default, with_default_values
+from tahoe.spark.connect.default_words import mentions_default, with_default_values
 from tahoe.spark.connect.merge import merge
 from tahoe.spark.connect.queries import delta_references, with_frames
 from tahoe.spark.connect.remote_changes import delete, update

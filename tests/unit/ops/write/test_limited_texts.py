@@ -81,3 +81,10 @@ def test_a_table_without_spark_holds_texts_against_their_limits(tmp_path: Any) -
 def test_a_declared_type_that_does_not_fit_stops_the_write() -> None:
     with pytest.raises(CorruptTable, match="TAHOE_CORRUPT_SCHEMA"):
         limited(STRING, "array<varchar(3)>", pa.array(["a"]))
+
+
+def test_an_empty_text_in_a_char_partition_is_blanks_and_not_null(tmp_path: Any) -> None:
+    schema = StructType((StructField("c", STRING, nullable=False, metadata={DECLARED_TYPE: "char(3)"}), StructField("s", STRING)))
+    table = Table.create(str(tmp_path / "t"), schema, partition_by=["c", "s"])
+    table.append(pa.table({"c": [""], "s": [""]}))
+    assert table.to_arrow().to_pylist() == [{"c": "   ", "s": None}]

@@ -7,29 +7,37 @@ import pytest
 from tahoe.spark.connect.queries import references
 
 QUERIES = {
-    "SELECT * FROM t": [("t", {}, True)],
+    "SELECT * FROM t": [("t", None, None, True)],
     "SELECT * FROM delta.`/a b` AS x, db.u y JOIN v ON x.id = v.id": [
-        ("delta.`/a b`", {}, False),
-        ("db.u", {}, False),
-        ("v", {}, True),
+        ("delta.`/a b`", None, None, False),
+        ("db.u", None, None, False),
+        ("v", None, None, True),
     ],
-    "TABLE t": [("t", {}, True)],
+    "TABLE t": [("t", None, None, True)],
     "SELECT * FROM t VERSION AS OF 3 WHERE a IN (SELECT b FROM u FOR TIMESTAMP AS OF '2026-01-01' z)": [
-        ("t", {"versionAsOf": "3"}, True),
-        ("u", {"timestampAsOf": "2026-01-01"}, False),
+        ("t", "3", None, True),
+        ("u", None, "'2026-01-01'", False),
     ],
-    "WITH c AS (SELECT * FROM t) SELECT * FROM c": [("t", {}, True)],
-    "SELECT 'FROM x' FROM t -- FROM y\n/* FROM z */": [("t", {}, True)],
-    "SELECT a IS DISTINCT FROM b.c FROM t": [("t", {}, True)],
+    "SELECT * FROM t TIMESTAMP AS OF current_timestamp() - INTERVAL 1 DAY AS x, u FOR SYSTEM_TIME AS OF date_sub(now(), 1) WHERE a": [
+        ("t", None, "current_timestamp() - INTERVAL 1 DAY", False),
+        ("u", None, "date_sub(now(), 1)", True),
+    ],
+    "SELECT * FROM t TIMESTAMP AS OF TIMESTAMP '2026-01-01' JOIN u TIMESTAMP AS OF -(1 + 2) * f(3, (4))": [
+        ("t", None, "TIMESTAMP '2026-01-01'", True),
+        ("u", None, "-(1 + 2) * f(3, (4))", True),
+    ],
+    "WITH c AS (SELECT * FROM t) SELECT * FROM c": [("t", None, None, True)],
+    "SELECT 'FROM x' FROM t -- FROM y\n/* FROM z */": [("t", None, None, True)],
+    "SELECT a IS DISTINCT FROM b.c FROM t": [("t", None, None, True)],
     "SELECT * FROM range(3) JOIN LATERAL (SELECT 1)": [],
-    "SELECT * FROM (SELECT * FROM t) q": [("t", {}, True)],
+    "SELECT * FROM (SELECT * FROM t) q": [("t", None, None, True)],
     "SELECT 1": [],
 }
 
 
 @pytest.mark.parametrize(("text", "expected"), QUERIES.items(), ids=QUERIES)
 def test_names_after_from_and_join_are_references(text: str, expected: list[object]) -> None:
-    assert [(str(actual.name), dict(actual.options), actual.needs_alias) for actual in references(text)] == expected
+    assert [(str(actual.name), actual.version, actual.timestamp, actual.needs_alias) for actual in references(text)] == expected
 
 
 def test_a_reference_has_its_place_in_the_text_with_its_version() -> None:
@@ -56,3 +64,15 @@ def test_a_reference_has_its_place_in_the_text_with_its_version() -> None:
 )
 def test_a_comma_continues_a_from_and_nothing_else(text: str, names: str) -> None:
     assert [str(actual.name) for actual in references(text)] == names.split()
+
+
+def test_a_table_function_has_its_arguments() -> None:
+    text = "SELECT * FROM table_changes('db.t', 1 + f(2, 3), '2026-01-01') AS c JOIN Table_Changes_By_Path('/p', 0) WHERE x"
+    first, second = references(text)
+    assert (first.function, first.arguments, first.needs_alias) == (
+        "table_changes",
+        ("'db.t'", "1 + f(2, 3)", "'2026-01-01'"),
+        False,
+    )
+    assert (second.function, second.arguments, second.needs_alias) == ("table_changes_by_path", ("'/p'", "0"), True)
+    assert text[second.start : second.stop] == "Table_Changes_By_Path('/p', 0)"

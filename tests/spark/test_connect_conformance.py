@@ -1,0 +1,63 @@
+"""The conformance cases over Spark Connect: the outcome of a classic session, except for those in connect_differences.toml."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conformance.cases import Case, load_cases, load_differences, sample
+from tests.conformance.connect import kind_of, load_connect_differences
+from tests.conformance.engines import failure_of, runs_on_this_pyspark
+from tests.spark.connect_server import connected, remote, server
+
+# A case compares rows and errors; a warning is neither.
+pytestmark = pytest.mark.filterwarnings("ignore::tahoe.exceptions.TahoeWarning")
+
+_CASES = load_cases()
+_DIFFERENCES = load_differences()
+_ON_CONNECT = load_connect_differences()
+
+
+@pytest.fixture(scope="module")
+def connect(tmp_path_factory: pytest.TempPathFactory, java_options: str) -> Iterator[Any]:
+    with server(tmp_path_factory.mktemp("server"), java_options) as url:
+        session = connected(url)
+        yield session
+        with remote():
+            session.stop()
+
+
+def test_each_difference_is_of_a_case() -> None:
+    assert _ON_CONNECT.keys() <= {case.id for case in _CASES}
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize("case", sample(_CASES), ids=lambda case: case.id)
+@pytest.mark.usefixtures("spark")
+def test_a_case_of_the_sample(connect: Any, tmp_path: Path, case: Case) -> None:
+    _check(connect, tmp_path, case)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("case", _CASES, ids=lambda case: case.id)
+@pytest.mark.usefixtures("spark")
+def test_a_case(connect: Any, tmp_path: Path, case: Case) -> None:
+    _check(connect, tmp_path, case)
+
+
+def _check(connect: Any, folder: Path, case: Case) -> None:
+    if not runs_on_this_pyspark(case):
+        pytest.skip(f"needs PySpark {'.'.join(map(str, case.pyspark))}")
+    classic = _DIFFERENCES.get(case.id)
+    expected = case.expected if classic is None or classic.pending else classic.expected
+    with remote():
+        failure = failure_of(connect, case, expected, folder / "case")
+    listed = _ON_CONNECT.get(case.id)
+    if listed is None:
+        assert failure is None, failure
+    else:
+        assert failure, "it does as a classic session: remove it from connect_differences.toml"
+        assert kind_of(failure) == listed.kind, failure

@@ -84,7 +84,8 @@ def test_a_declared_type_that_does_not_fit_stops_the_write() -> None:
 
 
 def test_an_empty_text_in_a_char_partition_is_blanks_and_not_null(tmp_path: Any) -> None:
-    schema = StructType((StructField("c", STRING, nullable=False, metadata={DECLARED_TYPE: "char(3)"}), StructField("s", STRING)))
+    char = StructField("c", STRING, nullable=False, metadata={DECLARED_TYPE: "char(3)"})
+    schema = StructType((char, StructField("s", STRING), StructField("n", PrimitiveType("long"))))
     table = Table.create(str(tmp_path / "t"), schema, partition_by=["c", "s"])
-    table.append(pa.table({"c": [""], "s": [""]}))
-    assert table.to_arrow().to_pylist() == [{"c": "   ", "s": None}]
+    table.append(pa.table({"c": [""], "s": [""], "n": [1]}))
+    assert table.to_arrow().to_pylist() == [{"c": "   ", "s": None, "n": 1}]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.datasource import DataSourceReader
 
 from tahoe.api.table import Table
-from tahoe.base.exceptions import InvalidRequest, InvariantViolation, TahoeError, Unsupported
+from tahoe.base.exceptions import InvalidRequest, InvariantViolation, NotFound, SchemaMismatch, TahoeError, Unsupported
 from tahoe.spark.connect.merge import _with_hints
 from tahoe.spark.executors import shipped
 from tahoe.tables import DeltaTable
@@ -76,6 +77,50 @@ def test_the_server_has_no_tahoe(connect: Any) -> None:
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     with remote():
         assert {row.found for row in connect.range(1).mapInArrow(look, "found string").collect()} == {"None"}
+
+
+def test_lengths_and_time_zones_are_those_of_the_session(connect: Any, tmp_path: Path) -> None:
+    """Settings that the server's Python workers do not see."""
+    path = str(tmp_path / "t")
+    with remote():
+        connect.sql(f"CREATE TABLE delta.`{path}` (k INT, c CHAR(3), s STRUCT<v: VARCHAR(2)>) USING delta")
+        connect.conf.set("spark.sql.legacy.charVarcharAsString", "true")
+        try:
+            connect.sql(f"INSERT INTO delta.`{path}` VALUES (1, 'a', named_struct('v', 'long'))")
+            connect.sql(f"UPDATE delta.`{path}` SET k = 2 WHERE c = 'a'")
+        finally:
+            connect.conf.unset("spark.sql.legacy.charVarcharAsString")
+        assert Table(path).to_arrow().to_pylist() == [{"k": 2, "c": "a", "s": {"v": "long"}}]
+        connect.sql(f"INSERT INTO delta.`{path}` VALUES (3, 'b', NULL)")
+        connect.sql(f"OPTIMIZE delta.`{path}`")
+        connect.sql(f"DELETE FROM delta.`{path}` WHERE c = 'b'")  # copies the long text
+        assert connect.sql(f"SELECT k FROM delta.`{path}` WHERE c = 'a'").first()[0] == 2
+        made = Table(path).history()[-1]["timestamp"]
+        connect.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+        try:
+            local = f"{made + timedelta(hours=9):%Y-%m-%d %H:%M:%S.%f}"
+            assert connect.sql(f"SELECT * FROM delta.`{path}` TIMESTAMP AS OF '{local}'").count() == 0
+            later = f"TIMESTAMP AS OF TIMESTAMP '{local}' + INTERVAL 0 SECONDS"
+            assert connect.sql(f"SELECT * FROM delta.`{path}` {later}").count() == 0
+            assert connect.read.format("delta").option("timestampAsOf", local).load(path).count() == 0
+            with pytest.raises(NotFound, match="DELTA_TIMESTAMP_EARLIER"):
+                connect.read.format("delta").option("timestampAsOf", f"{made:%Y-%m-%d %H:%M:%S.%f}").load(path).count()
+        finally:
+            connect.conf.unset("spark.sql.session.timeZone")
+
+
+def test_functions_of_several_rows_are_no_values(connect: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    with remote():
+        connect.range(3).write.format("delta").save(path)
+        for value in ("max(id)", "explode(array(1L, 2L))", "row_number() OVER (ORDER BY id)"):
+            with pytest.raises(InvalidRequest, match="UNSUPPORTED_EXPR_FOR_OPERATOR"):
+                connect.sql(f"UPDATE delta.`{path}` SET id = {value}")
+            with pytest.raises(InvalidRequest, match="UNSUPPORTED_EXPR_FOR_OPERATOR"):
+                connect.sql(f"DELETE FROM delta.`{path}` WHERE {value} > 1")
+        with pytest.raises(SchemaMismatch, match=r"CAST_INVALID_INPUT.*'x'.*column 'id'"):
+            connect.sql(f"INSERT INTO delta.`{path}` SELECT 'x'")
+    assert Table(path).version() == 0
 
 
 class TestNames:

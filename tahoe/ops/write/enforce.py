@@ -54,7 +54,7 @@ class Enforcer:
         constraints.require_evaluator()
         names = {name.lower() for name in data_schema.names}
         absent = tuple(column.column.name for column in constraints.generated if column.column.name.lower() not in names)
-        return cls(config.schema, constraints, LimitedTexts(config.schema, config.table), absent, completion)
+        return cls(config.schema, constraints, LimitedTexts(config.schema, config.table, refuses=not copied), absent, completion)
 
     def checked(self, table: pa.Table, conformed: Callable[[pa.Table], pa.Table]) -> pa.Table:
         """Return the rows as they are written, with generated columns computed.

@@ -37,7 +37,7 @@ from tahoe.spark.jvm.translate import to_spark_schema, with_shown_metadata
 from tahoe.spark.portable.tasks import filled_in, note_numbers
 from tahoe.spark.scan.relation import Alias
 from tahoe.spark.write.fitting import nullable_schema
-from tahoe.spark.write.limited import limited_columns
+from tahoe.spark.write.limited import limited_columns, with_limits_of_session
 from tahoe.spark.write.task_files import written_by
 from tahoe.txn.transaction import Transaction
 
@@ -160,7 +160,7 @@ class RemoteFiles:
         rows = _of_table(rows, stored.schema)
         filled = None if copied else self.filled_in(rows.columns)
         options = replace(self.options, copied=copied)
-        written = written_by(rows, NewFiles(stored, self.transaction.store, filled, options))
+        written = written_by(rows, self._target(rows, stored, filled, options))
         note_numbers(self.transaction, self.config, written)
         adds = [tagged(self.config, without_id_statistics(self.config, add)) for part in written for add in part.adds]
         self.transaction.row_ids_kept = True
@@ -169,7 +169,7 @@ class RemoteFiles:
 
     def new_files(self, rows: DataFrame) -> list[AddFile]:
         """Write new rows to files; nothing is staged, as the caller does it."""
-        written = written_by(rows, NewFiles(self.config, self.transaction.store, self.filled_in(rows.columns), self.options))
+        written = written_by(rows, self._target(rows, self.config, self.filled_in(rows.columns), self.options))
         note_numbers(self.transaction, self.config, written)
         return [add for part in written for add in part.adds]
 
@@ -179,10 +179,13 @@ class RemoteFiles:
         schema = DeltaStruct((*self.config.schema.fields, CHANGE_TYPE))
         widened = replace(self.config, metadata=replace(self.config.metadata, schema_string=schema.to_json()))
         rows = _of_table(rows, schema)
-        written = written_by(rows, NewFiles(widened, self.transaction.store, None, WriterOptions(change_data=True)))
+        written = written_by(rows, self._target(rows, widened, None, WriterOptions(change_data=True)))
         actions = [AddCDCFile(add.path, add.partition_values, add.size) for part in written for add in part.adds]
         self.transaction.stage(*actions)
         return actions
+
+    def _target(self, rows: DataFrame, config: TableConfig, filled: FilledIn | None, options: WriterOptions) -> NewFiles:
+        return NewFiles(with_limits_of_session(rows.sparkSession, config), self.transaction.store, filled, options)
 
     def filled_in(self, columns: Iterable[str]) -> FilledIn:
         """Return the values of the columns that rows lack."""

@@ -24,7 +24,9 @@ def handle_error(original: Callable[..., NoReturn], client: Any, *arguments: Any
     try:
         original(client, *arguments, **named)
     except PySparkException as raised:
-        inside = error_of_tahoe(str(raised)) if pushed_filters.is_enabled(client) else None
+        # An error of the analysis shows expressions, and with them texts for `raise_error` that no row raised.
+        is_raised = pushed_filters.is_enabled(client) and not str(raised.getCondition()).startswith("DATATYPE_MISMATCH")
+        inside = error_of_tahoe(str(raised)) if is_raised else None
         if inside is None:
             raise
         raise inside from None

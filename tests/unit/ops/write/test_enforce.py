@@ -266,3 +266,11 @@ def test_columns_in_a_rule_do_not_change_their_type(tmp_path, metadata, properti
     error = untouched(table, 1, lambda: table.append(rows(a=[1], v=[2]), merge_schema=True), error=InvalidRequest)
     assert error.code == code
     assert "'v'" in str(error) or "`v`" in str(error)
+
+
+def test_a_partition_generated_as_the_empty_text_is_null(tmp_path):
+    first = field("first", P("string"), delta__generationExpression="substring(code, 1, 2)")
+    table = Table.create(tmp_path / "t", StructType((field("code", P("string")), first)), partition_by=["first"])
+    table.append(rows(code=["abc", ""]))
+    assert {(row["code"], row["first"]) for row in table.to_arrow().to_pylist()} == {("abc", "ab"), ("", None)}
+    assert table.check() == []

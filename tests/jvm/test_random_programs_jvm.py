@@ -21,7 +21,7 @@ STATEMENTS = 8
 NOT_FOUND = "with name `_metadata` cannot be resolved"
 """An error of delta-spark in a column of its own, for statements that Tahoe carries out."""
 UNRESOLVED = "DELTA_MERGE_UNRESOLVED_EXPRESSION"
-"""An error of delta-spark 4.0.1 in clauses after UPDATE SET * if the schema evolves and the source lacks a column; 4.4.0 runs them, as Tahoe."""
+"""An error of delta-spark 4.0.1 in clauses after UPDATE SET * if the schema evolves and the source lacks a column; not of 4.4.0."""
 ALL_PARTITIONS = "DELTA_CANNOT_USE_ALL_COLUMNS_FOR_PARTITION"
 """Tahoe's error for DROP COLUMN of the last column that is not a partition's; delta-spark drops it, and refuses all rows from then on."""
 EVALUATED = re.compile(r"CAST_OVERFLOW|CAST_INVALID_INPUT|NUMERIC_VALUE_OUT_OF_RANGE|DELTA_EXCEED_CHAR_VARCHAR_LIMIT")

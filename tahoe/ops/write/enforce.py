@@ -23,6 +23,8 @@ class Enforcer:
     """Completes and checks the rows of a table.
 
     Args:
+        checked_rules: the constraints without the generated columns that are computed here. These need no comparison, and would differ where
+            the log cannot hold a value: the empty text of a partition.
         limited: checks texts against ``char(n)`` and ``varchar(n)``.
         absent: generated columns that the data lacks, by logical name.
         completion: supplies values of the identity columns that the data lacks.
@@ -30,6 +32,7 @@ class Enforcer:
 
     schema: StructType
     constraints: Constraints
+    checked_rules: Constraints
     limited: LimitedTexts
     absent: tuple[str, ...]
     completion: Completion | Defaults | TaskCompletion | None = None
@@ -54,7 +57,9 @@ class Enforcer:
         constraints.require_evaluator()
         names = {name.lower() for name in data_schema.names}
         absent = tuple(column.column.name for column in constraints.generated if column.column.name.lower() not in names)
-        return cls(config.schema, constraints, LimitedTexts(config.schema, config.table, refuses=not copied), absent, completion)
+        given = tuple(column for column in constraints.generated if column.column.name not in absent)
+        limited = LimitedTexts(config.schema, config.table, refuses=not copied)
+        return cls(config.schema, constraints, replace(constraints, generated=given), limited, absent, completion)
 
     def checked(self, table: pa.Table, conformed: Callable[[pa.Table], pa.Table]) -> pa.Table:
         """Return the rows as they are written, with generated columns computed.
@@ -70,17 +75,13 @@ class Enforcer:
         for name, values in ({} if self.completion is None else self.completion.values(table.num_rows)).items():
             table = table.append_column(name, values)
         rows = self.limited(conformed(table))
-        constraints = self.constraints
-        if not constraints:
+        if not self.constraints:
             return rows
         if self.absent:
             for name, values in generated_values(self.constraints, self._logical(rows), self.absent).items():
                 table = table.append_column(name, values)
             rows = self.limited(conformed(table))
-            # What is computed here needs no comparison, and would differ where the log cannot hold a value: the empty text of a partition.
-            given = tuple(rule for rule in constraints.generated if rule.column.name not in self.absent)
-            constraints = replace(constraints, generated=given)
-        check(constraints, self._logical(rows))
+        check(self.checked_rules, self._logical(rows))
         return rows
 
     def _logical(self, rows: pa.Table) -> pa.Table:

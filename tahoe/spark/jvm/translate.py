@@ -423,7 +423,7 @@ def _as_stored(column: SparkField, *, is_nested: bool = False) -> SparkField:
     metadata = {key: value for key, value in column.metadata.items() if key != _WATERMARK}
     if not is_nested and _CHAR_OR_VARCHAR.search(column.dataType.simpleString()):
         # Like Spark: a string, with the declared type in the metadata.
-        metadata[DECLARED_TYPE] = _declared(column.dataType)
+        metadata[DECLARED_TYPE] = catalog_string(column.dataType)
     return SparkField(column.name, _plain_type(column.dataType), column.nullable, metadata)
 
 
@@ -446,16 +446,21 @@ def _plain_type(data_type: SparkType) -> SparkType:
 _CHAR_OR_VARCHAR = re.compile(r"\b(var)?char\(\d+\)")
 
 
-def _declared(data_type: SparkType) -> str:
-    """Return Spark's ``catalogString``."""
+def catalog_string(data_type: SparkType, named: Callable[[str], str] | None = None) -> str:
+    """Return Spark's ``catalogString``, which is also DDL.
+
+    Args:
+        named: writes the names of nested fields; by default in back-ticks where they need them.
+    """
+    written = named or _name
     match data_type:
         case SparkStruct():
-            parts = (f"{_name(column.name)}:{_declared(column.dataType)}" for column in data_type.fields)
+            parts = (f"{written(column.name)}:{catalog_string(column.dataType, named)}" for column in data_type.fields)
             return f"struct<{','.join(parts)}>"
         case SparkArray():
-            return f"array<{_declared(data_type.elementType)}>"
+            return f"array<{catalog_string(data_type.elementType, named)}>"
         case SparkMap():
-            return f"map<{_declared(data_type.keyType)},{_declared(data_type.valueType)}>"
+            return f"map<{catalog_string(data_type.keyType, named)},{catalog_string(data_type.valueType, named)}>"
     return data_type.simpleString()
 
 

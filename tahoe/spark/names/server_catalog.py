@@ -15,9 +15,10 @@ from urllib.parse import unquote
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+from pyspark.sql.types import StructType
 
 from tahoe.expr.tree.predicate import quote_identifier
+from tahoe.spark.jvm.translate import catalog_string
 
 _CATALOG = "spark_catalog"
 
@@ -111,22 +112,12 @@ def add_entry(spark: SparkSession, parts: Sequence[str], columns: StructType, lo
 
     Raises PySpark's ``AnalysisException`` if the name exists.
     """
-    fields = ", ".join(f"{quote_identifier(column.name)} {_type_text(column.dataType)}" for column in columns)
+    fields = ", ".join(
+        f"{quote_identifier(column.name)} {catalog_string(column.dataType, quote_identifier)}" for column in columns
+    )
     name = ".".join(map(quote_identifier, parts[-2:]))
     place = "" if location is None else f" LOCATION '{location.replace(chr(39), chr(92) + chr(39))}'"
     plain_sql(spark, f"CREATE TABLE {name} ({fields}) USING delta{place}").collect()
-
-
-def _type_text(data_type: DataType) -> str:
-    """Return a type as DDL, with the names of nested fields in back-ticks."""
-    match data_type:
-        case StructType():
-            return f"struct<{', '.join(f'{quote_identifier(part.name)}: {_type_text(part.dataType)}' for part in data_type)}>"
-        case ArrayType():
-            return f"array<{_type_text(data_type.elementType)}>"
-        case MapType():
-            return f"map<{_type_text(data_type.keyType)}, {_type_text(data_type.valueType)}>"
-    return data_type.simpleString()
 
 
 def drop_entry(spark: SparkSession, parts: Sequence[str]) -> None:

@@ -98,11 +98,7 @@ def check_expression(selected: DataFrame, term: str | Column, where: str, rules:
     plan, text = selected._jdf.queryExecution().analyzed(), text_of(term)
     code = _beyond_a_row(plan, rules)
     if code is not None:
-        raise InvalidRequest(
-            f"Aggregate, window and generator functions are not supported in {where}: {text}. Compute their values first.",
-            code=code,
-            expression=text,
-        )
+        raise beyond_a_row(text, where, code)
     expression = plan.projectList().apply(0)
     if not set(_subqueries(jvm, expression)) <= set(rules.subqueries):
         raise Unsupported(
@@ -117,6 +113,15 @@ def check_expression(selected: DataFrame, term: str | Column, where: str, rules:
             expression=text,
         )
     return shown_in_history(jvm, expression.child())
+
+
+def beyond_a_row(text: str, where: str, code: str) -> InvalidRequest:
+    """The error for a function whose value depends on several rows, or that gives several rows."""
+    return InvalidRequest(
+        f"Aggregate, window and generator functions are not supported in {where}: {text}. Compute their values first.",
+        code=code,
+        expression=text,
+    )
 
 
 def has_subquery(jvm: Jvm, expression: str | Column) -> bool:

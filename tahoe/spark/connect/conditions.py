@@ -7,6 +7,8 @@ commits conflict only with these. If Tahoe cannot parse a condition, all files a
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -20,7 +22,7 @@ from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.expr.row_condition import RowCondition, row_condition
 from tahoe.expr.tree.predicate import text_literal
 from tahoe.schema.types import StructType
-from tahoe.spark.commands.conditions import OF_CONDITIONS, ExpressionRules
+from tahoe.spark.commands.conditions import OF_CONDITIONS, ExpressionRules, beyond_a_row
 from tahoe.spark.connect.remote_rows import RemoteVersion
 from tahoe.spark.write.enforce import session_time_zone
 from tahoe.sql.dialect import tokenize
@@ -77,25 +79,16 @@ def resolve_condition(version: RemoteVersion, condition: str | Column | None, op
     return RemoteCondition(column, shown, meaning_of(parsed, schema, version.qualifier, session_time_zone(version.spark)))
 
 
-class of_one_row:  # noqa: N801 - a context manager
-    """Turns the server's error for an aggregate, window or generator function in a filter into that of a classic session."""
-
-    def __init__(self, text: str, where: str, rules: ExpressionRules) -> None:
-        self._text, self._where, self._rules = text, where, rules
-
-    def __enter__(self) -> None:
-        """Do nothing."""
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        """Raise the error in place of the server's."""
-        condition = str(error.getCondition()) if isinstance(error, AnalysisException) else ""
+@contextmanager
+def of_one_row(text: str, where: str, rules: ExpressionRules) -> Iterator[None]:
+    """Turn the server's error for an aggregate, window or generator function in a filter into that of a classic session."""
+    try:
+        yield
+    except AnalysisException as error:
         # PySpark 4.0 has no name for the error of a window function.
-        if condition.startswith(_BEYOND_A_ROW) or (condition and "window functions inside WHERE" in str(error)):
-            raise InvalidRequest(
-                f"Aggregate, window and generator functions are not supported in {self._where}: {self._text}. Compute their values first.",
-                code=self._rules.aggregates,
-                expression=self._text,
-            ) from None
+        if str(error.getCondition()).startswith(_BEYOND_A_ROW) or "window functions inside WHERE" in str(error):
+            raise beyond_a_row(text, where, rules.aggregates) from None
+        raise
 
 
 def check_boolean(

@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ with warnings.catch_warnings():
 
 import tahoe
 from tests.java_options import JAVA_OPTIONS
+from tests.spark.connect_server import server_session
 
 SETTINGS = {
     "spark.driver.extraJavaOptions": JAVA_OPTIONS,
@@ -133,3 +135,16 @@ def java_options() -> str:
 def path(tmp_path: Path) -> str:
     """Where a test may make a table."""
     return str(tmp_path / "table")
+
+
+@pytest.fixture(scope="module")
+def server_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the log and the events of a server of Spark Connect."""
+    return tmp_path_factory.mktemp("server")
+
+
+@pytest.fixture(scope="module")
+def connect(server_folder: Path, java_options: str) -> Iterator[Any]:
+    """A session of a server of Spark Connect whose Python has no Tahoe."""
+    with server_session(server_folder, java_options) as session:
+        yield session

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-__all__ = ["connected", "python_without_tahoe", "remote", "server"]
+__all__ = ["connected", "python_without_tahoe", "remote", "server", "server_session"]
 
 _MODE = "SPARK_CONNECT_MODE_ENABLED"
 
@@ -119,3 +119,13 @@ def connected(url: str) -> Any:
 
     with remote():
         return tahoe.enable(SparkSession.builder.remote(url).create())
+
+
+@contextmanager
+def server_session(folder: Path, java_options: str, memory: str = "1g") -> Iterator[Any]:
+    """A session of a new server; see `server`."""
+    with server(folder, java_options, memory) as url:
+        session = connected(url)
+        yield session
+        with remote():
+            session.stop()

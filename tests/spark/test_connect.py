@@ -36,25 +36,9 @@ from tests.operations.operations import (
     written,
 )
 from tests.sampling import sampled
-from tests.spark.connect_server import connected, remote, server
+from tests.spark.connect_server import remote
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="module")
-def server_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the server's log and events."""
-    return tmp_path_factory.mktemp("server")
-
-
-@pytest.fixture(scope="module")
-def connect(server_folder: Path, java_options: str) -> Iterator[Any]:
-    """A session of a server without Tahoe."""
-    with server(server_folder, java_options) as url:
-        session = connected(url)
-        yield session
-        with remote():
-            session.stop()
 
 
 # Over five seconds: an operation starts Python workers on the server.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 from tests.conformance.cases import Case, load_cases, load_differences, sample
 from tests.conformance.connect import kind_of, load_connect_differences
 from tests.conformance.engines import failure_of, runs_on_this_pyspark
-from tests.spark.connect_server import connected, remote, server
+from tests.spark.connect_server import remote
 
 # A case compares rows and errors; a warning is neither.
 pytestmark = pytest.mark.filterwarnings("ignore::tahoe.exceptions.TahoeWarning")
@@ -19,15 +18,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::tahoe.exceptions.TahoeWarning")
 _CASES = load_cases()
 _DIFFERENCES = load_differences()
 _ON_CONNECT = load_connect_differences()
-
-
-@pytest.fixture(scope="module")
-def connect(tmp_path_factory: pytest.TempPathFactory, java_options: str) -> Iterator[Any]:
-    with server(tmp_path_factory.mktemp("server"), java_options) as url:
-        session = connected(url)
-        yield session
-        with remote():
-            session.stop()
 
 
 def test_each_difference_is_of_a_case() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 
-from tests.spark.connect_server import connected, remote, server
+from tests.spark.connect_server import remote, server_session
 from tests.tpc import generate, queries, tables
 
 SCALE = 0.01
@@ -21,13 +21,10 @@ pytestmark = [pytest.mark.soak, pytest.mark.timeout(3000)]
 
 
 @pytest.fixture(scope="module")
-def connect(tmp_path_factory: pytest.TempPathFactory, java_options: str) -> Iterator[Any]:
+def connect(server_folder: Path, java_options: str) -> Iterator[Any]:
     """A session of a server without Tahoe."""
-    with server(tmp_path_factory.mktemp("server"), java_options, "3g") as url:
-        session = connected(url)
+    with server_session(server_folder, java_options, "3g") as session:
         yield session
-        with remote():
-            session.stop()
 
 
 @pytest.mark.parametrize("name", LEAST)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,21 +12,12 @@ from pyspark.sql import SparkSession
 
 from tests.random_programs import Outcome, Program, outcomes
 from tests.sampling import sampled
-from tests.spark.connect_server import connected, remote, server
+from tests.spark.connect_server import remote
 
 PROGRAMS = int(os.environ.get("TAHOE_RANDOM_PROGRAMS", "12"))
 STATEMENTS = 8
 REFUSED = ("TAHOE_EXPRESSION_NOT_ALLOWED", "TAHOE_SPARK_CONNECT")
 """Of statements that need Spark's expressions in the client (docs/limitations.md)."""
-
-
-@pytest.fixture(scope="module")
-def connect(tmp_path_factory: pytest.TempPathFactory, java_options: str) -> Iterator[Any]:
-    with server(tmp_path_factory.mktemp("server"), java_options) as url:
-        session = connected(url)
-        yield session
-        with remote():
-            session.stop()
 
 
 @pytest.mark.parametrize("seed", sampled(range(PROGRAMS), 4))

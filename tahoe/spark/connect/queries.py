@@ -2,6 +2,8 @@
 
 A server resolves neither ``delta.`/path` `` nor the location of a table of a Python data source. So the client finds the references in the
 text, and sends the query with one DataFrame for each (PySpark's ``spark.sql(text, name=frame)``). All other text stays as it is.
+
+A permanent view over Delta tables becomes the DataFrame of its query in the same way.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ from tahoe.spark.catalog.table_changes import (
     null_table,
 )
 from tahoe.spark.connect.constants import constant_of, has_subquery, take_value
-from tahoe.spark.names.entries import NamedTable, parts_of, table_named
+from tahoe.spark.names.entries import NamedTable, parts_of, relation_on_server, table_named
+from tahoe.spark.names.server_catalog import ServerEntry, plain_sql
+from tahoe.spark.names.server_views import ServerView, server_view
 from tahoe.sql.dialect import NAME, STRING, Cursor, Token, tokenize
 from tahoe.sql.dml import expression_until
 from tahoe.sql.table_name import TableName, name_at
@@ -63,6 +67,7 @@ class Reference:
     Args:
         name: of the table; None for a table function, whose arguments name it.
         start, stop: its place in the text, with the clause of its version.
+        name_stop: the end of the name.
         needs_alias: whether no alias follows.
         version, timestamp: the texts of the expressions after ``VERSION AS OF`` and ``TIMESTAMP AS OF``.
         function: ``table_changes`` or ``table_changes_by_path``.
@@ -72,6 +77,7 @@ class Reference:
     name: TableName | None
     start: int
     stop: int
+    name_stop: int
     needs_alias: bool
     version: str | None = None
     timestamp: str | None = None
@@ -80,17 +86,11 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class DeltaRows:
-    """What a reference to a Delta table reads.
-
-    Args:
-        url: of the table.
-        options: of the reader.
-    """
+class ReferenceRows:
+    """The rows of a reference to a Delta table, or to a view over some."""
 
     reference: Reference
-    url: str
-    options: Mapping[str, str]
+    frame: DataFrame
 
 
 def references(text: str) -> Iterator[Reference]:
@@ -144,14 +144,16 @@ def _reference(cursor: Cursor) -> Reference | None:
         function = ".".join(name.parts).lower()
         return _call(cursor, function) if function in (BY_NAME, BY_PATH) else None
     cursor.place += count
+    name_stop = cursor.peek(-1).stop
     version, timestamp = _version(cursor)
-    return Reference(name, start, cursor.peek(-1).stop, _needs_alias(cursor), version, timestamp)
+    return Reference(name, start, cursor.peek(-1).stop, name_stop, _needs_alias(cursor), version, timestamp)
 
 
 def _call(cursor: Cursor, function: str) -> Reference:
-    start = cursor.next().start
+    called = cursor.next()
     arguments = tuple(cursor.listed(lambda: expression_until(cursor, ",", ")")))
-    return Reference(None, start, cursor.peek(-1).stop, _needs_alias(cursor), function=function, arguments=arguments)
+    needs_alias = _needs_alias(cursor)
+    return Reference(None, called.start, cursor.peek(-1).stop, called.stop, needs_alias, function=function, arguments=arguments)
 
 
 def _needs_alias(cursor: Cursor) -> bool:
@@ -176,13 +178,13 @@ def _common_table_expressions(tokens: Sequence[Token]) -> Iterator[str]:
             yield token.name.lower()
 
 
-def delta_references(spark: SparkSession, text: str, values: object = None) -> list[DeltaRows]:
-    """Return the references to Delta tables in a query.
+def delta_rows(spark: SparkSession, text: str, values: object = None) -> list[ReferenceRows]:
+    """Return the references to Delta tables, and to views over such, in a query.
 
     Args:
         values: of the query's parameters.
     """
-    known: dict[TableName, NamedTable | None] = {}
+    known: dict[TableName, NamedTable | DataFrame | None] = {}
     delta = []
     for reference in references(text):
         name = reference.name
@@ -190,11 +192,38 @@ def delta_references(spark: SparkSession, text: str, values: object = None) -> l
             delta.append(_changes(spark, reference, values))
             continue
         if name not in known:
-            known[name] = table_named(spark, name.identifiers)
-        named = known[name]
-        if named is not None:
-            delta.append(DeltaRows(reference, named.table.url, _time_travel(spark, reference, values)))
+            known[name] = _delta_relation(spark, name.identifiers)
+        relation = known[name]
+        if isinstance(relation, NamedTable):
+            relation = _frame(spark, relation.table.url, _time_travel(spark, reference, values))
+        if relation is not None:
+            delta.append(ReferenceRows(reference, relation))
     return delta
+
+
+def _delta_relation(spark: SparkSession, parts: Sequence[str]) -> NamedTable | DataFrame | None:
+    """Return a Delta table, or the rows of a permanent view over Delta tables; None for every other name."""
+    relation = relation_on_server(spark, parts)
+    if isinstance(relation, ServerEntry):
+        is_permanent = relation.is_view and not relation.is_temporary
+        return _view_rows(spark, server_view(spark, relation)) if is_permanent else None
+    return relation
+
+
+def _view_rows(spark: SparkSession, view: ServerView) -> DataFrame | None:
+    """Return the rows of a view over Delta tables; None for another."""
+    text, frames = with_frames(spark, _qualified(view.query, view.namespace), False)
+    return view.of_query(plain_sql(spark, text, **frames)) if frames else None
+
+
+def _qualified(query: str, namespace: Sequence[str]) -> str:
+    """Return the query of a view with its database before the names of tables that have none."""
+    database, parts, place = "".join(f"{quote_identifier(part)}." for part in namespace), [], 0
+    for reference in references(query):
+        if reference.name is not None and len(reference.name.parts) == 1:
+            parts += [query[place : reference.start], database, query[reference.start : reference.name_stop]]
+            place = reference.name_stop
+    return "".join([*parts, query[place:]])
 
 
 def _time_travel(spark: SparkSession, reference: Reference, values: object) -> dict[str, str]:
@@ -206,7 +235,7 @@ def _time_travel(spark: SparkSession, reference: Reference, values: object) -> d
     return {"timestampAsOf": reference.timestamp if text is None else text}
 
 
-def _changes(spark: SparkSession, call: Reference, values: object) -> DeltaRows:
+def _changes(spark: SparkSession, call: Reference, values: object) -> ReferenceRows:
     """Return the change data feed that a table function reads. Raises the errors of `tahoe.spark.catalog.table_changes`."""
     function, (named, *bounds) = call.function, call.arguments or ("",)
     check_count(function, len(call.arguments))
@@ -221,7 +250,7 @@ def _changes(spark: SparkSession, call: Reference, values: object) -> DeltaRows:
     url = table if function == BY_PATH else _table_of_changes(spark, function, table).table.url
     constants = (constant_of(spark, bound, values) for bound in bounds)
     ends = [bound_of(function, name, end.kind, end.text) for name, end in zip(BOUNDS, constants, strict=False)]
-    return DeltaRows(call, url, changes_between(ends).as_options())
+    return ReferenceRows(call, _frame(spark, url, changes_between(ends).as_options()))
 
 
 def _table_of_changes(spark: SparkSession, function: str, table: str) -> NamedTable:
@@ -232,16 +261,16 @@ def _table_of_changes(spark: SparkSession, function: str, table: str) -> NamedTa
 
 
 def with_frames(spark: SparkSession, text: str, has_frames: bool, values: object = None) -> tuple[str, dict[str, Any]]:
-    """Return the text with a placeholder for each reference to a Delta table, and the DataFrames of the placeholders.
+    """Return the text with a placeholder for each reference to a Delta table or a view over some, and the DataFrames of the placeholders.
 
     Args:
         has_frames: whether the text has placeholders already, so that braces in it are escaped.
         values: of the query's parameters.
     """
     parts, frames, place = [], dict[str, Any](), 0
-    for number, rows in enumerate(delta_references(spark, text, values)):
+    for number, rows in enumerate(delta_rows(spark, text, values)):
         key, reference = f"{_PREFIX}{number}", rows.reference
-        frames[key] = _frame(spark, rows.url, rows.options)
+        frames[key] = rows.frame
         alias = reference.name.parts[-1] if reference.name is not None and reference.name.path is None else ""
         shown = f" AS {quote_identifier(alias)}" if alias and reference.needs_alias else ""
         parts += [_escaped(text[place : reference.start], has_frames), f"{{{key}}}{shown}"]
@@ -251,13 +280,14 @@ def with_frames(spark: SparkSession, text: str, has_frames: bool, values: object
     return "".join([*parts, _escaped(text[place:], has_frames)]), frames
 
 
-def frame_of(spark: SparkSession, named: NamedTable, options: Mapping[str, str]) -> DataFrame:
-    """Return the rows of a table.
+def rows_named(spark: SparkSession, parts: Sequence[str], options: Mapping[str, str]) -> DataFrame | None:
+    """Return the rows of a Delta table, or of a permanent view over Delta tables; None for every other name.
 
     Args:
-        options: of the reader.
+        options: of the reader, for a table.
     """
-    return _frame(spark, named.table.url, options)
+    relation = _delta_relation(spark, parts)
+    return _frame(spark, relation.table.url, options) if isinstance(relation, NamedTable) else relation
 
 
 def _frame(spark: SparkSession, url: str, options: Mapping[str, str]) -> DataFrame:

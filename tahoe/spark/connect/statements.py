@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import DataType, LongType, StructField, StructType
+from pyspark.sql.types import LongType, StructField, StructType
 
-from tahoe.base.exceptions import InvalidRequest, NotFound, Unsupported
+from tahoe.base.exceptions import InvalidRequest, TahoeError, Unsupported
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.merge.clauses import Action, Clause, Kind
 from tahoe.ops.rows.defaults import Defaults
@@ -29,21 +29,23 @@ from tahoe.spark.commands.write_options import WriterCall
 from tahoe.spark.connect import definitions
 from tahoe.spark.connect.default_words import mentions_default, with_default_values
 from tahoe.spark.connect.merge import merge
-from tahoe.spark.connect.queries import delta_references, with_frames
+from tahoe.spark.connect.queries import with_frames
 from tahoe.spark.connect.remote_changes import delete, update
+from tahoe.spark.connect.views import create_temporary_view, prepare_permanent_view
 from tahoe.spark.connect.writes_by_name import insert_into
 from tahoe.spark.jvm.local_rows import local_frame
-from tahoe.spark.names.entries import NamedTable, table_named
-from tahoe.spark.names.server_catalog import server_entry
+from tahoe.spark.names.entries import NamedTable, relation_on_server, table_named
+from tahoe.spark.names.server_catalog import ServerEntry
 from tahoe.spark.statements.create_like import other_format
 from tahoe.spark.statements.registry import parse
-from tahoe.spark.statements.statement_types import DeltaStatement, TableStatement
+from tahoe.spark.statements.statement_types import DeltaStatement
 from tahoe.spark.write.enforce import session_time_zone
 from tahoe.sql import ddl, dml
 from tahoe.sql.catalog_ddl import CatalogDdl, catalog_ddl
 from tahoe.sql.dialect import Cursor, SqlSyntaxError, tokenize
 from tahoe.sql.parameters import all_literals, with_values
 from tahoe.sql.table_name import TableName, take_table
+from tahoe.sql.view_statements import ViewStatement, view_statement
 
 RunSql = Callable[..., DataFrame]
 """PySpark's own ``spark.sql``: text, and then its other arguments."""
@@ -52,11 +54,6 @@ _AFFECTED = StructType([StructField("num_affected_rows", LongType())])
 _ROW_STATEMENTS = ("DELETE", "UPDATE", "MERGE", "INSERT", "WITH")
 _IDENTIFIER = re.compile(r"\bIDENTIFIER\s*\(\s*[:?]", re.IGNORECASE)
 _STATEMENT = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*([A-Za-z]+)", re.DOTALL)
-_VIEW = re.compile(
-    r"\s*CREATE\s+(?P<replace>OR\s+REPLACE\s+)?(?P<scope>(?:GLOBAL\s+)?TEMP(?:ORARY)?\s+)?VIEW\s+"
-    r"(?P<name>[\w.`]+)(?P<columns>\s*\([^)]*\))?.*?\bAS\b(?P<query>.*)",
-    re.IGNORECASE | re.DOTALL,
-)
 
 
 def run_sql(
@@ -95,10 +92,8 @@ def run_sql(
     except SqlSyntaxError:
         _refuse_changes_of_delta(spark, text)
         return original(spark, text, values, **frames)
-    view = _VIEW.match(text)
-    if view is not None:
-        return run.view(text, view)
-    return run.query(text)
+    view = view_statement(text)
+    return run.query(text) if view is None else run.view(text, view)
 
 
 def _binds(word: str, text: str) -> bool:
@@ -108,33 +103,8 @@ def _binds(word: str, text: str) -> bool:
 
 def _own_statement(spark: SparkSession, statement: DeltaStatement) -> DataFrame | None:
     """Run a statement that only Delta has; return None if it is one of Spark, on a table of another format."""
-    columns = statement.columns
-    shape = cast(StructType, DataType.fromDDL(columns)) if isinstance(columns, str) else columns
-    if isinstance(statement, TableStatement):
-        named = table_named(spark, statement.table.identifiers)
-        if named is None:
-            if statement.words in ("ALTER TABLE … ADD CONSTRAINT", "ALTER TABLE … DROP CONSTRAINT"):
-                return None
-            raise _not_found(spark, statement)
-        return local_frame(spark, statement.run(spark, named) or (), shape)
     command = statement.command(spark)
-    return None if command is None else local_frame(spark, command.run() or (), shape)
-
-
-def _not_found(spark: SparkSession, statement: TableStatement) -> NotFound:
-    table = statement.table
-    if table.path is None and server_entry(spark, table.identifiers) is None:
-        return NotFound(
-            f"There is no table '{table}'. Check the name, or the database that is in use.",
-            code="TABLE_OR_VIEW_NOT_FOUND",
-            table=str(table),
-        )
-    return NotFound(
-        f"'{table}' is not a Delta table, and {statement.words} is for these. Name one by its name in the catalog, or by its path, "
-        "delta.`/path`.",
-        code=statement.other_format_code,
-        table=str(table),
-    )
+    return None if command is None else local_frame(spark, command.run() or (), command.columns)
 
 
 class _Statements:
@@ -149,25 +119,23 @@ class _Statements:
         placed, frames = with_frames(self._spark, text, bool(self._frames), self._values)
         return self._original(self._spark, placed, self._values, **self._frames, **frames)
 
-    def view(self, text: str, view: re.Match[str]) -> DataFrame:
-        """Create a view; one over Delta tables only if it is temporary, as the client makes its rows."""
-        if not delta_references(self._spark, view["query"], self._values):
+    def view(self, text: str, view: ViewStatement) -> DataFrame:
+        """Create or alter a view; over Delta tables, the client makes the rows of a temporary one, and the server stores any other."""
+        placed, frames = with_frames(self._spark, view.query, bool(self._frames), self._values)
+        if not frames:
             return self._original(self._spark, text, self._values, **self._frames)
-        if view["scope"] is None or view["columns"] is not None:
-            raise Unsupported(
-                f"A permanent view, or one with a column list, over Delta tables is not supported in a session of Spark Connect: "
-                f"{view['name']}. Create a temporary view: CREATE TEMPORARY VIEW … AS SELECT.",
-                code="TAHOE_SPARK_CONNECT",
-            )
-        is_global = "GLOBAL" in view["scope"].upper()
-        how = f"create{'OrReplace' if view['replace'] else ''}{'Global' if is_global else ''}TempView"
-        getattr(self.query(view["query"]), how)(view["name"].strip("`"))
-        return self._nothing()
+        if view.scope:
+            create_temporary_view(self._original(self._spark, placed, self._values, **self._frames, **frames), view)
+            return self._nothing()
+        prepare_permanent_view(self._spark, view)
+        return self._original(self._spark, text, self._values, **self._frames)
 
     def row_statement(self, statement: dml.RowStatement) -> DataFrame | None:
         """Run DELETE, UPDATE, MERGE or INSERT."""
-        named = table_named(self._spark, statement.table.identifiers)
-        if named is None:
+        named = relation_on_server(self._spark, statement.table.identifiers)
+        if not isinstance(named, NamedTable):
+            if named is not None and named.is_view and not isinstance(statement, dml.Insert):
+                raise _view_as_target(named, str(statement.table))
             return None
         if isinstance(statement, dml.Insert):
             return self._insert(named, statement)
@@ -265,6 +233,20 @@ class _Statements:
 
     def _nothing(self) -> DataFrame:
         return local_frame(self._spark, (), StructType())
+
+
+def _view_as_target(view: ServerEntry, name: str) -> TahoeError:
+    if view.is_temporary:
+        return Unsupported(
+            f"UPDATE, DELETE and MERGE through the temporary view {name} are not supported in a session of Spark Connect. Name the table.",
+            code="TAHOE_SPARK_CONNECT",
+            table=name,
+        )
+    return InvalidRequest(
+        f"UPDATE, DELETE and MERGE only support Delta tables, and {name} is a view of the catalog. Name the table.",
+        code="DELTA_UNSUPPORTED_SOURCE",
+        table=name,
+    )
 
 
 def _last(name: TableName) -> str | None:

@@ -27,7 +27,7 @@ from tahoe.spark.connect.conditions import as_sql, text_of
 from tahoe.spark.connect.constants import in_utc
 from tahoe.spark.connect.creation import make_table
 from tahoe.spark.connect.insert import insert
-from tahoe.spark.connect.queries import frame_of
+from tahoe.spark.connect.queries import rows_named
 from tahoe.spark.connect.server_errors import handle_error
 from tahoe.spark.connect.server_source import serve, without_secrets
 from tahoe.spark.connect.server_store import server_store
@@ -104,13 +104,13 @@ def _load(
 
 def _read_table(original: Callable[..., Any], reader: Any, tableName: str) -> Any:  # noqa: N803 - PySpark's name
     spark = reader._client
-    named = table_named(spark, parts_of(spark, tableName)) if is_enabled(spark) else None
-    return original(reader, tableName) if named is None else frame_of(spark, named, reader._options)
+    rows = rows_named(spark, parts_of(spark, tableName), reader._options) if is_enabled(spark) else None
+    return original(reader, tableName) if rows is None else rows
 
 
 def _session_table(original: Callable[..., Any], spark: Any, tableName: str) -> Any:  # noqa: N803
-    named = table_named(spark, parts_of(spark, tableName)) if is_enabled(spark) else None
-    return original(spark, tableName) if named is None else frame_of(spark, named, {})
+    rows = rows_named(spark, parts_of(spark, tableName), {}) if is_enabled(spark) else None
+    return original(spark, tableName) if rows is None else rows
 
 
 def _sql(original: Callable[..., Any], spark: Any, sqlQuery: str, args: Any = None, **named: Any) -> Any:  # noqa: N803

@@ -23,7 +23,7 @@ from tahoe.spark.jvm.records import copied, items
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.jvm.stored_defaults import written_default
 from tahoe.spark.jvm.translate import with_shown_metadata
-from tahoe.spark.names.server_catalog import ServerEntry, server_entry
+from tahoe.spark.names.server_catalog import ServerEntry, server_entry, server_relation
 from tahoe.spark.versions.column_types import check_column_types
 from tahoe.sql.table_name import TableName, table_name
 
@@ -105,12 +105,21 @@ def delta_table_named(spark: SparkSession, name: str) -> NamedTable:
 
 
 def _table_on_server(spark: SparkSession, parts: Sequence[str]) -> NamedTable | None:
+    relation = relation_on_server(spark, parts)
+    return relation if isinstance(relation, NamedTable) else None
+
+
+def relation_on_server(spark: SparkSession, parts: Sequence[str]) -> NamedTable | ServerEntry | None:
+    """Return the Delta table with this name, or the entry of a view or of a table of another format, in a session of Spark Connect.
+
+    Raises no error for an unknown name: the value is None.
+    """
     path = path_of(parts)
     if path is not None:
         return NamedTable(table_at(spark, path, {}), TableName(path))
-    entry = server_entry(spark, parts)
+    entry = server_relation(spark, parts)
     if entry is None or not entry.is_delta:
-        return None
+        return entry
     return NamedTable(table_at(spark, entry.location, {}), TableName(None, tuple(parts)), on_server=entry)
 
 
@@ -142,6 +151,11 @@ def entry_of(spark: SparkSession, parts: Sequence[str]) -> JavaObject | None:
         return None
     identifier = table_identifier(Jvm.of(spark), parts)
     return entry_at(state.catalog(), identifier)
+
+
+def has_entry(spark: SparkSession, parts: Sequence[str]) -> bool:
+    """Return whether the session's catalog has a table or a permanent view with this name; a temporary view takes precedence."""
+    return (entry_of(spark, parts) if is_classic(spark) else server_entry(spark, parts)) is not None
 
 
 def entry_at(catalog: JavaObject, identifier: JavaObject) -> JavaObject | None:

@@ -12,9 +12,10 @@ from typing import NoReturn
 from pyspark.errors.exceptions import captured
 from pyspark.sql import SparkSession
 
-from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.bridge import JavaObject, Jvm, is_classic
 from tahoe.spark.jvm.records import copied, created
 from tahoe.spark.names.entries import SESSION_CATALOG, entry_at, entry_of, is_delta, table_identifier
+from tahoe.spark.names.server_catalog import server_relation
 
 _KINDS = "catalog.CatalogTableType"
 _TAKEN = re.compile(r"\w+", re.ASCII)
@@ -92,6 +93,9 @@ def is_view(entry: JavaObject) -> bool:
 
 def names_view(spark: SparkSession, parts: Sequence[str]) -> bool:
     """Return whether a name is that of a view: a temporary one, or one of the session's catalog."""
+    if not is_classic(spark):
+        relation = server_relation(spark, parts)
+        return relation is not None and relation.is_view
     entry = entry_of(spark, parts)
     if entry is not None:
         return is_view(entry)

@@ -25,12 +25,13 @@ _CATALOG = "spark_catalog"
 
 @dataclass(frozen=True, slots=True)
 class ServerEntry:
-    """An entry of the server's catalog.
+    """An entry of the server's catalog, or a temporary view.
 
     Args:
         parts: catalog, database and name.
         provider: the format, in lower case; empty for a view.
-        location: the path or URL, unescaped.
+        location: the path or URL, unescaped; empty for a view.
+        is_temporary: whether it is a temporary view.
     """
 
     parts: tuple[str, ...]
@@ -38,6 +39,8 @@ class ServerEntry:
     location: str
     is_managed: bool
     owner: str = ""
+    is_view: bool = False
+    is_temporary: bool = False
 
     @property
     def is_delta(self) -> bool:
@@ -45,14 +48,15 @@ class ServerEntry:
         return self.provider == "delta"
 
 
-def plain_sql(spark: SparkSession, text: str, values: object = None) -> DataFrame:
+def plain_sql(spark: SparkSession, text: str, values: object = None, **frames: DataFrame) -> DataFrame:
     """Run a statement as PySpark does, without Tahoe's statements.
 
     Args:
         values: of its parameters.
+        frames: DataFrames for placeholders in the text.
     """
     original: Any = inspect.unwrap(type(spark).sql)
-    frame: DataFrame = original(spark, text, values)
+    frame: DataFrame = original(spark, text, values, **frames)
     return frame
 
 
@@ -60,6 +64,12 @@ def server_entry(spark: SparkSession, parts: Sequence[str]) -> ServerEntry | Non
     """Return the entry with this name in the server's session catalog; None if there is none, and for temporary views, which take
     precedence.
     """
+    relation = server_relation(spark, parts)
+    return None if relation is None or relation.is_temporary else relation
+
+
+def server_relation(spark: SparkSession, parts: Sequence[str]) -> ServerEntry | None:
+    """Return the temporary view or the entry with this name in the server's session catalog; None if there is none."""
     if not parts or len(parts) > 3 or (len(parts) == 3 and parts[0].lower() != _CATALOG):
         return None
     inside = f" IN {quote_identifier(parts[-2])}" if len(parts) > 1 else ""
@@ -72,19 +82,26 @@ def server_entry(spark: SparkSession, parts: Sequence[str]) -> ServerEntry | Non
             return None
         raise
     tables = [row for row in rows if str(row["tableName"]).lower() == parts[-1].lower()]
-    if any(row["isTemporary"] for row in tables):
-        return None
-    return _entry(str(tables[0]["namespace"]), str(tables[0]["tableName"]), str(tables[0]["information"])) if tables else None
+    # A name with a database is not that of a temporary view, which the server lists all the same.
+    temporary = [row for row in tables if row["isTemporary"]] if len(parts) == 1 else []
+    if temporary:
+        return ServerEntry((str(temporary[0]["tableName"]),), "", "", is_managed=False, is_view=True, is_temporary=True)
+    stored = [row for row in tables if not row["isTemporary"]]
+    return _entry(str(stored[0]["namespace"]), str(stored[0]["tableName"]), str(stored[0]["information"])) if stored else None
 
 
 def _entry(database: str, name: str, information: str) -> ServerEntry:
-    lines = dict(line.split(": ", 1) for line in information.splitlines() if ": " in line)
+    lines = [line.split(": ", 1) for line in information.splitlines() if ": " in line]
+    # A comment, or the text of a view, may have several lines. They come after the type and the format, and before the location.
+    first, last = dict(reversed(lines)), dict(lines)
+    is_view = first.get("Type", "") == "VIEW"
     return ServerEntry(
         (_CATALOG, database, name),
-        lines.get("Provider", "").lower(),
-        unquote(lines.get("Location", "")),
-        lines.get("Type", "") == "MANAGED",
-        lines.get("Owner", ""),
+        "" if is_view else first.get("Provider", "").lower(),
+        "" if is_view else unquote(last.get("Location", "")),
+        first.get("Type", "") == "MANAGED",
+        first.get("Owner", ""),
+        is_view,
     )
 
 
@@ -112,14 +129,25 @@ def add_entry(spark: SparkSession, parts: Sequence[str], columns: StructType, lo
 
     Raises PySpark's ``AnalysisException`` if the name exists.
     """
-    fields = ", ".join(
-        f"{quote_identifier(column.name)} {catalog_string(column.dataType, quote_identifier)}" for column in columns
-    )
-    name = ".".join(map(quote_identifier, parts[-2:]))
     place = "" if location is None else f" LOCATION '{location.replace(chr(39), chr(92) + chr(39))}'"
-    plain_sql(spark, f"CREATE TABLE {name} ({fields}) USING delta{place}").collect()
+    plain_sql(spark, f"CREATE TABLE {_quoted(parts)} ({_as_ddl(columns)}) USING delta{place}").collect()
+
+
+def set_columns(spark: SparkSession, parts: Sequence[str], columns: StructType) -> None:
+    """Give the entry of a Delta table these columns, if it has others: the server resolves the query of a new view by them."""
+    described = {str(row[0]): str(row[1]) for row in plain_sql(spark, f"DESCRIBE TABLE {_quoted(parts)}").collect()}
+    if described != {column.name: column.dataType.simpleString() for column in columns}:
+        plain_sql(spark, f"ALTER TABLE {_quoted(parts)} REPLACE COLUMNS ({_as_ddl(columns)})").collect()
 
 
 def drop_entry(spark: SparkSession, parts: Sequence[str]) -> None:
     """Remove an entry whose table could not be created; Spark deletes the folder of a managed table."""
-    plain_sql(spark, f"DROP TABLE IF EXISTS {'.'.join(map(quote_identifier, parts[-2:]))}").collect()
+    plain_sql(spark, f"DROP TABLE IF EXISTS {_quoted(parts)}").collect()
+
+
+def _quoted(parts: Sequence[str]) -> str:
+    return ".".join(map(quote_identifier, parts[-2:]))
+
+
+def _as_ddl(columns: StructType) -> str:
+    return ", ".join(f"{quote_identifier(column.name)} {catalog_string(column.dataType, quote_identifier)}" for column in columns)

@@ -33,10 +33,10 @@ from tahoe.spark.commands.frames import (
     history_rows,
     text_columns,
 )
-from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.bridge import JavaObject, Jvm, is_classic
 from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.translate import to_spark_schema
-from tahoe.spark.names.entries import NamedTable, entry_of
+from tahoe.spark.names.entries import NamedTable, entry_of, has_entry
 from tahoe.spark.names.error_names import NO_TABLE, reading
 from tahoe.spark.statements.command import Command, Rows
 from tahoe.spark.statements.statement_types import Resolve, SparkStatement, TableStatement, delta_statements, on_table
@@ -285,11 +285,11 @@ class DescribeDetail(TableStatement):
 
     def is_of_spark(self, spark: SparkSession) -> bool:
         """Return whether it describes a column of a table with the name ``detail``."""
-        return entry_of(spark, ["detail"]) is not None
+        return has_entry(spark, ["detail"])
 
     def on_other_table(self, spark: SparkSession) -> Command | None:
         """Return the rows of a table of another format, from its catalog entry."""
-        entry = entry_of(spark, self.table.identifiers)
+        entry = entry_of(spark, self.table.identifiers) if is_classic(spark) else None
         if entry is None:
             return None
         name = str(entry.qualifiedName())
@@ -320,7 +320,7 @@ class DescribeHistory(TableStatement):
 
     def is_of_spark(self, spark: SparkSession) -> bool:
         """Return whether it describes a column of a table with the name ``history``."""
-        return entry_of(spark, ["history"]) is not None
+        return has_entry(spark, ["history"])
 
 
 DETAIL_STATEMENTS = delta_statements(DescribeDetail, DescribeHistory)

@@ -8,9 +8,10 @@ from typing import Any
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.bridge import JavaObject, Jvm, is_classic
 from tahoe.spark.jvm.records import items
 from tahoe.spark.names.entries import SESSION_CATALOG, NamedTable, entry_of, parts_of, table_identifier, table_named
+from tahoe.spark.names.server_catalog import server_relation
 
 _NAMED = ("UnresolvedRelation", "UnresolvedTable", "UnresolvedTableOrView", "UnresolvedIdentifier")
 
@@ -103,6 +104,8 @@ def analyzed(spark: SparkSession, expression: JavaObject) -> JavaObject:
 
 def is_missing(spark: SparkSession, parts: tuple[str, ...]) -> bool:
     """Return whether the name belongs to the session's own catalog, which has no such table or view."""
+    if not is_classic(spark):
+        return server_relation(spark, parts) is None
     state = spark._jsparkSession.sessionState()
     if len(parts) == 3 and parts[0].lower() != SESSION_CATALOG:
         return False

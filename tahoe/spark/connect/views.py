@@ -1,0 +1,86 @@
+"""Views over Delta tables in sessions of Spark Connect.
+
+A temporary view is one of a DataFrame. A permanent one is in the server's catalog: the server resolves its query by the entries of the
+tables, which therefore get the tables' columns first, and the client makes its rows (`tahoe.spark.connect.queries`).
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from tahoe.base.exceptions import InvalidRequest, Unsupported
+from tahoe.expr.tree.predicate import quote_identifier
+from tahoe.settings.warn_once import warn_once
+from tahoe.spark.connect.queries import references
+from tahoe.spark.jvm.translate import to_spark_schema, with_shown_metadata
+from tahoe.spark.names.entries import NamedTable, relation_on_server
+from tahoe.spark.names.server_catalog import server_relation, set_columns
+from tahoe.spark.write.fitting import nullable_schema
+from tahoe.sql.view_statements import ViewColumn, ViewStatement
+
+
+def create_temporary_view(rows: DataFrame, view: ViewStatement) -> None:
+    """Create a temporary view of these rows."""
+    if view.columns:
+        rows = _with_columns(rows, view)
+    if view.comment is not None:
+        warn_once(
+            "comment of a temporary view",
+            f"The comment of the temporary view {view.name} is not stored: in a session of Spark Connect, one over Delta tables has none.",
+        )
+    how = f"create{'OrReplace' if view.replaces else ''}{'Global' if view.scope.startswith('GLOBAL') else ''}TempView"
+    getattr(rows, how)(view.name.parts[-1])
+
+
+def _with_columns(rows: DataFrame, view: ViewStatement) -> DataFrame:
+    names = rows.columns
+    if len(names) != len(view.columns):
+        kind = "NOT_ENOUGH" if len(names) < len(view.columns) else "TOO_MANY"
+        raise InvalidRequest(
+            f"The view {view.name} lists {len(view.columns)} columns ({', '.join(column.name for column in view.columns)}), and its query "
+            f"returns {len(names)} ({', '.join(names)}). List one for each.",
+            code=f"CREATE_VIEW_COLUMN_ARITY_MISMATCH.{kind}_DATA_COLUMNS",
+            view=str(view.name),
+        )
+    rows = rows.toDF(*(column.name for column in view.columns))
+    return rows.select(*map(_commented, view.columns))
+
+
+def _commented(column: ViewColumn) -> Column:
+    own = sf.col(quote_identifier(column.name))
+    return own if column.comment is None else own.alias(column.name, metadata={"comment": column.comment})
+
+
+def prepare_permanent_view(spark: SparkSession, view: ViewStatement) -> None:
+    """Give the entries of the query's Delta tables the tables' columns, so that the server can resolve the query.
+
+    Raises `Unsupported` (`TAHOE_SPARK_CONNECT`) for a table by its path, an older version, or a change data feed: the server knows none.
+    """
+    altered = server_relation(spark, view.name.identifiers) if view.alters else None
+    if altered is not None and altered.is_temporary:
+        raise Unsupported(
+            f"ALTER VIEW of the temporary view {view.name}, over Delta tables, is not supported in a session of Spark Connect. Use CREATE OR "
+            "REPLACE TEMPORARY VIEW.",
+            code="TAHOE_SPARK_CONNECT",
+            view=str(view.name),
+        )
+    for reference in references(view.query):
+        if reference.name is None:
+            raise _not_in_a_view(view, f"{reference.function}(…)")
+        relation = relation_on_server(spark, reference.name.identifiers)
+        if not isinstance(relation, NamedTable):
+            continue
+        if relation.on_server is None or reference.stop != reference.name_stop:
+            raise _not_in_a_view(view, view.query[reference.start : reference.stop])
+        columns = to_spark_schema(with_shown_metadata(nullable_schema(relation.table.schema())))
+        set_columns(spark, relation.on_server.parts, columns)
+
+
+def _not_in_a_view(view: ViewStatement, source: str) -> Unsupported:
+    return Unsupported(
+        f"{source} in the permanent view {view.name} is not supported in a session of Spark Connect: the server's catalog does not know it. "
+        "Name a table of the catalog, or create a temporary view: CREATE TEMPORARY VIEW … AS SELECT.",
+        code="TAHOE_SPARK_CONNECT",
+        view=str(view.name),
+    )

@@ -1,0 +1,94 @@
+"""Parses CREATE VIEW and ALTER VIEW … AS for a client that resolves the tables of the query."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tahoe.sql.dialect import Cursor, SqlSyntaxError, tokenize
+from tahoe.sql.table_name import TableName, take_table
+
+
+@dataclass(frozen=True, slots=True)
+class ViewColumn:
+    """A column in the list after the name of a view."""
+
+    name: str
+    comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ViewStatement:
+    """A statement that gives a view its query.
+
+    Args:
+        query: the text after AS.
+        columns: the list after the name; empty if there is none.
+        alters: whether it is ALTER VIEW.
+        replaces: whether it has OR REPLACE.
+        scope: ``TEMPORARY`` or ``GLOBAL TEMPORARY``; empty for a permanent view.
+        comment: of the view.
+    """
+
+    name: TableName
+    query: str
+    columns: tuple[ViewColumn, ...] = ()
+    alters: bool = False
+    replaces: bool = False
+    scope: str = ""
+    comment: str | None = None
+
+
+def view_statement(text: str) -> ViewStatement | None:
+    """Parse a statement; None for every other text, one that Spark does not accept among them."""
+    cursor = Cursor(text, tokenize(text))
+    try:
+        return _altered(cursor) if cursor.take("ALTER", "VIEW") else _created(cursor)
+    except SqlSyntaxError:
+        return None
+
+
+def _altered(cursor: Cursor) -> ViewStatement | None:
+    name = take_table(cursor)
+    cursor.take("AS")
+    return None if name is None or not _begins_query(cursor) else ViewStatement(name, cursor.rest(), alters=True)
+
+
+def _begins_query(cursor: Cursor) -> bool:
+    if cursor.comes("WITH", "SCHEMA") and not cursor.peek(2).is_word("AS"):
+        return False
+    return cursor.peek().is_symbol("(") or cursor.peek().is_word("SELECT", "WITH", "FROM", "VALUES", "TABLE")
+
+
+def _created(cursor: Cursor) -> ViewStatement | None:
+    cursor.need("CREATE")
+    replaces = cursor.take("OR", "REPLACE")
+    is_global = cursor.take("GLOBAL")
+    is_temporary = cursor.take("TEMPORARY") or cursor.take("TEMP")
+    cursor.need("VIEW")
+    has_condition = cursor.take("IF", "NOT", "EXISTS")
+    name = take_table(cursor)
+    if name is None or (has_condition and is_temporary):
+        return None
+    columns = tuple(cursor.listed(lambda: _column(cursor))) if cursor.peek().is_symbol("(") else ()
+    comment = None
+    while not cursor.take("AS"):
+        if cursor.take("COMMENT"):
+            comment = cursor.string()
+        else:
+            _skip(cursor)
+    scope = ("GLOBAL " if is_global else "") + "TEMPORARY" if is_temporary else ""
+    return ViewStatement(name, cursor.rest(), columns, replaces=replaces, scope=scope, comment=comment)
+
+
+def _column(cursor: Cursor) -> ViewColumn:
+    return ViewColumn(cursor.identifier(), cursor.string() if cursor.take("COMMENT") else None)
+
+
+def _skip(cursor: Cursor) -> None:
+    """Skip a word between the columns and the query, or the brackets after one."""
+    if cursor.at_end or cursor.peek().is_word("USING"):
+        cursor.fail("AS and a query")
+    if cursor.peek().is_symbol("("):
+        cursor.bracketed()
+    else:
+        cursor.next()

@@ -1,0 +1,131 @@
+"""Views over Delta tables in sessions of Spark Connect whose server has no Tahoe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException
+
+from tahoe.base.exceptions import InvalidRequest, Unsupported
+from tests.spark.connect_server import remote
+
+
+@pytest.fixture
+def session(connect: Any) -> Iterator[Any]:
+    """A session with the table `t (id, name)`."""
+    with remote():
+        connect.sql("CREATE DATABASE views")
+        connect.sql("USE views")
+        connect.sql("CREATE TABLE t (id INT, name STRING) USING delta")
+        connect.sql("INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+        yield connect
+        connect.sql("USE default")
+        connect.sql("DROP DATABASE views CASCADE")
+
+
+def rows(session: Any, text: str) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row) for row in session.sql(text).collect())
+
+
+def test_a_permanent_view_reads_the_newest_rows(session: Any) -> None:
+    session.sql(
+        "CREATE VIEW v (key COMMENT 'the key', label) COMMENT 'rows AS SELECT' AS SELECT id, name || '{}' AS n FROM t WHERE id > 1"
+    )
+    session.sql("INSERT INTO t VALUES (3, 'c')")
+    assert rows(session, "SELECT * FROM v") == [(2, "b{}"), (3, "c{}")]
+    assert rows(session, "SELECT x.key, v.label FROM v x JOIN views.v ON x.key = v.key") == [(2, "b{}"), (3, "c{}")]
+    assert session.table("v").columns == session.read.table("v").columns == ["key", "label"]
+    assert rows(session, "DESCRIBE v") == [("key", "int", "the key"), ("label", "string", None)]
+
+
+def test_a_view_finds_its_tables_in_the_database_of_its_creation(session: Any) -> None:
+    session.sql("CREATE TABLE p USING parquet AS SELECT 2 AS id")
+    session.sql("CREATE VIEW inner_view AS WITH c AS (SELECT * FROM t) SELECT c.id, name FROM c JOIN p ON c.id = p.id")
+    session.sql("CREATE VIEW outer_view AS SELECT count(*) AS n FROM inner_view")
+    session.sql("USE default")
+    session.sql("CREATE TABLE t USING delta AS SELECT 7 AS id, 'other' AS name")
+    try:
+        assert rows(session, "SELECT * FROM views.inner_view") == [(2, "b")]
+        assert rows(session, "SELECT * FROM views.outer_view") == [(1,)]
+    finally:
+        session.sql("DROP TABLE t")
+
+
+def test_a_view_may_name_columns_that_the_table_got_later(session: Any) -> None:
+    session.sql("CREATE VIEW star AS SELECT * FROM t")
+    session.sql("CREATE VIEW following WITH SCHEMA EVOLUTION AS SELECT * FROM t")
+    session.sql("ALTER TABLE t ADD COLUMNS (size DOUBLE)")
+    session.sql("CREATE VIEW newer AS SELECT id, size FROM t")
+    session.sql("INSERT INTO t VALUES (3, 'c', 0.5)")
+    assert rows(session, "SELECT * FROM newer WHERE id > 2") == [(3, 0.5)]
+    assert rows(session, "SELECT * FROM star WHERE id > 2") == [(3, "c")]
+    assert rows(session, "SELECT * FROM following WHERE id > 2") == [(3, "c", 0.5)]
+    session.sql("ALTER VIEW star AS SELECT size, size AS again FROM t")
+    assert rows(session, "SELECT * FROM star WHERE size > 0") == [(0.5, 0.5)]
+
+
+def test_a_view_casts_to_the_types_of_its_creation(session: Any) -> None:
+    properties = "'delta.enableTypeWidening' = 'true', 'delta.columnMapping.mode' = 'name'"
+    columns = "id INT, s STRUCT<a: INT, `b c`: ARRAY<DECIMAL(5, 2)>>, m MAP<STRING, DATE>"
+    session.sql(f"CREATE TABLE w ({columns}) USING delta TBLPROPERTIES ({properties})")
+    session.sql("CREATE VIEW v AS SELECT * FROM w")
+    before = session.table("v").schema
+    session.sql("ALTER TABLE w ALTER COLUMN id TYPE BIGINT")
+    assert session.table("w").schema["id"].dataType.simpleString() == "bigint"
+    assert session.table("v").schema == before
+
+
+def test_a_permanent_view_is_the_source_of_a_merge_and_no_target(session: Any) -> None:
+    session.sql("CREATE VIEW v AS SELECT id, upper(name) AS name FROM t")
+    session.sql("MERGE INTO t USING v ON t.id = v.id AND v.id = 2 WHEN MATCHED THEN UPDATE SET *")
+    assert rows(session, "SELECT * FROM t") == [(1, "a"), (2, "B")]
+    for statement in ("DELETE FROM v", "UPDATE v SET id = 1", "MERGE INTO v USING t ON false WHEN MATCHED THEN DELETE"):
+        with pytest.raises(InvalidRequest, match=r"v is a view of the catalog\. Name the table"):
+            session.sql(statement)
+    with pytest.raises(InvalidRequest, match=r"EXPECT_TABLE_NOT_VIEW.*'OPTIMIZE' expects a table but v is a view"):
+        session.sql("OPTIMIZE v")
+    with pytest.raises(AnalysisException, match="EXPECT_TABLE_NOT_VIEW"):
+        session.sql("INSERT INTO v VALUES (1, 'x')")
+
+
+def test_a_temporary_view_has_its_columns_and_comments(session: Any) -> None:
+    session.sql("CREATE TEMPORARY VIEW tv (key COMMENT 'the key', label) AS SELECT * FROM t")
+    try:
+        assert rows(session, "DESCRIBE tv") == [("key", "int", "the key"), ("label", "string", None)]
+        assert rows(session, "SELECT key FROM tv") == [(1,), (2,)]
+        with pytest.raises(
+            InvalidRequest, match=r"CREATE_VIEW_COLUMN_ARITY_MISMATCH.TOO_MANY_DATA_COLUMNS.*lists 1 columns \(key\)"
+        ):
+            session.sql("CREATE OR REPLACE TEMPORARY VIEW tv (key) AS SELECT * FROM t")
+        with pytest.raises(Unsupported, match="through the temporary view tv"):
+            session.sql("DELETE FROM tv")
+        with pytest.raises(Unsupported, match="ALTER VIEW of the temporary view tv"):
+            session.sql("ALTER VIEW tv AS SELECT id FROM t")
+    finally:
+        session.sql("DROP VIEW tv")
+
+
+def test_a_table_with_its_database_is_found_beside_a_temporary_view(session: Any) -> None:
+    session.sql("CREATE TEMPORARY VIEW t AS SELECT 'temporary' AS which")
+    try:
+        assert rows(session, "SELECT * FROM t") == [("temporary",)]
+        session.sql("DELETE FROM views.t WHERE id = 1")
+        assert rows(session, "SELECT * FROM views.t") == [(2, "b")]
+    finally:
+        session.sql("DROP VIEW t")
+
+
+@pytest.mark.parametrize("source", ["t VERSION AS OF 1", "delta.`/tmp/t`", "table_changes('t', 0)"])
+def test_a_permanent_view_refuses_rows_that_the_catalog_does_not_know(session: Any, source: str) -> None:
+    with pytest.raises(Unsupported, match="in the permanent view v is not supported in a session of Spark Connect"):
+        session.sql(f"CREATE VIEW v AS SELECT * FROM {source}")
+
+
+def test_the_comment_of_a_table_is_not_taken_for_its_format(session: Any) -> None:
+    session.sql("CREATE TABLE p (id INT) USING parquet COMMENT 'x\nProvider: delta\nLocation: /elsewhere'")
+    session.sql("INSERT INTO p VALUES (5)")
+    assert rows(session, "SELECT * FROM p") == [(5,)]
+    session.sql("CREATE VIEW v AS SELECT 'x\nType: MANAGED\nProvider: delta\nLocation: /elsewhere' AS text")
+    assert len(rows(session, "SELECT * FROM v")) == 1

@@ -587,14 +587,15 @@ class Table(Readable):
             return upgrade_uniform.upgrade_uniform(self.begin, self.commit, compat_version, dry_run=dry_run, progress=progress)
 
 
-def another_handle(table: Table) -> Table:
-    """Return a new handle of the same table that shares the newest snapshot with the other handle.
+def another_handle(table: Table, compactor: Callable[[Table, Committed], None] | None = None) -> Table:
+    """Return a new handle of the same table, with this compactor or that of the table, that shares the newest snapshot with the other handle.
 
-    The new handle has read nothing itself. If the log has lost versions that were read before, because the folder was restored from a
-    copy, the new handle logs a warning and reads the present log; handles that have read those versions continue to raise `LostVersions`.
+    The new handle has read nothing itself: if the log has lost versions that were read before, since the folder was restored from a copy, it
+    logs a warning and reads the present log. Handles that have read those versions continue to raise `LostVersions`.
     """
+    compactor = compactor or table._compactor
     other = Table(
-        table.url, store=table.store, clock=table.clock, policy=table.policy, hooks=table._more_hooks, compactor=table._compactor
+        table.url, store=table.store, clock=table.clock, policy=table.policy, hooks=table._more_hooks, compactor=compactor
     )
     other._newest, other._shares_with = table._newest, table
     return other

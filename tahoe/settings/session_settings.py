@@ -11,7 +11,7 @@ from tahoe.base.wording import suggestion
 from tahoe.settings.setting import Setting, State, check_setting
 
 PREFIX = "spark.databricks.delta."
-_KIND = "session setting"
+KIND = "session setting"
 _CHECKED_ELSEWHERE = (
     "spark.databricks.delta.properties.defaults.",
     *(
@@ -28,7 +28,7 @@ def _session_settings() -> Iterator[Setting]:
     for group in tomllib.loads(text)["group"]:
         for name, _, usual in (entry.partition("=") for entry in group["settings"].split()):
             full_name = group.get("prefix", PREFIX) + name
-            yield Setting(full_name, State[group["state"]], group.get("reason", ""), _KIND, (usual,) if usual else ())
+            yield Setting(full_name, State[group["state"]], group.get("reason", ""), KIND, (usual,) if usual else ())
 
 
 SESSION_SETTINGS: tuple[Setting, ...] = tuple(_session_settings())
@@ -54,5 +54,5 @@ def check_session_settings(settings: Mapping[str, str]) -> None:
             setting = replace(_BY_NAME[_LOG_STORES], name=name)
         if setting is None:
             why = f"delta-spark has no setting of this name.{suggestion(name, _BY_NAME)}"
-            setting = Setting(name, State.NO_EFFECT, why, _KIND)
+            setting = Setting(name, State.NO_EFFECT, why, KIND)
         check_setting(setting, str(value))

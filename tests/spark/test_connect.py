@@ -18,8 +18,10 @@ from pyspark.sql.datasource import DataSourceReader
 
 from tahoe.api.table import Table
 from tahoe.base.exceptions import InvalidRequest, InvariantViolation, NotFound, SchemaMismatch, TahoeError, Unsupported
+from tahoe.settings.warn_once import TahoeWarning, reset_warnings
 from tahoe.spark.connect.merge import _with_hints
 from tahoe.spark.executors import shipped
+from tahoe.spark.names.settings import _LOOKED_AT
 from tahoe.tables import DeltaTable
 from tests.operations.operations import (
     FEED,
@@ -537,3 +539,45 @@ def test_the_guide_runs(connect: Any, tmp_path: Path) -> None:
         connect.sql("DROP TABLE people")
     rows = Table(tmp_path / "events").to_arrow().sort_by("id").to_pylist()
     assert [(row["id"], row["kind"]) for row in rows] == [(1, "tap"), (2, "tap"), (3, "tap")]
+
+
+def test_an_optimized_write_gives_each_partition_one_file(connect: Any, tmp_path: Path) -> None:
+    with remote():
+        path = f"file://{tmp_path}/t"
+        rows = connect.range(0, 100, 1, 8).selectExpr("id", "CAST(id % 3 AS INT) AS p")
+        for optimized, expected in ((False, 24), (True, 3)):
+            writer = rows.write.format("delta").mode("overwrite").partitionBy("p")
+            writer.option("optimizeWrite", optimized).save(path)
+            assert Table(path).snapshot().files().num_rows == expected
+        connect.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.autoOptimize.optimizeWrite' = 'true')")
+        connect.sql(f"INSERT OVERWRITE delta.`{path}` SELECT id, CAST(id % 3 AS INT) FROM range(0, 90, 1, 8)")
+        assert Table(path).snapshot().files().num_rows == 3
+        assert connect.read.format("delta").load(path).count() == 90
+
+
+def test_small_files_are_compacted_after_a_write(connect: Any, tmp_path: Path) -> None:
+    with remote():
+        path, setting = f"file://{tmp_path}/t", "spark.databricks.delta.autoCompact.minNumFiles"
+        connect.range(0, 30, 1, 3).write.format("delta").save(path)
+        connect.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.autoOptimize.autoCompact' = 'true')")
+        connect.conf.set(setting, "4")
+        try:
+            connect.range(30, 40, 1, 1).write.format("delta").mode("append").save(path)
+        finally:
+            connect.conf.unset(setting)
+        assert [commit["operation"] for commit in Table(path).history(limit=2)] == ["OPTIMIZE", "WRITE"]
+        assert Table(path).snapshot().files().num_rows == 1
+        assert connect.read.format("delta").load(path).count() == 40
+
+
+def test_a_setting_without_effect_warns(connect: Any, tmp_path: Path) -> None:
+    with remote():
+        name = "spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled"
+        connect.conf.set(name, "true")
+        reset_warnings()
+        _LOOKED_AT.discard(connect)
+        try:
+            with pytest.warns(TahoeWarning, match=f"{name}.* is not followed.*server reads the feed"):
+                connect.range(1).write.format("delta").save(f"file://{tmp_path}/t")
+        finally:
+            connect.conf.unset(name)

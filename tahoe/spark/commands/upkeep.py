@@ -449,9 +449,11 @@ _SWITCHES = {"true": True, "auto": True, "legacy": True, "false": False}
 def compact_after(spark: SparkSession, table: Table, committed: Committed) -> None:
     """The hook: compact files after a commit of the active session, or else of this one, if the session or the table enables it.
 
+    A session of Spark Connect is its own active session.
+
     Raises: the errors of OPTIMIZE; `InvalidRequest` (`DELTA_INVALID_AUTO_COMPACT_TYPE`) for an invalid setting.
     """
-    session = active_session(spark)
+    session = active_session(spark) if is_classic(spark) else spark
     enabled = session.conf.get(_AUTO + "enabled", None)
     if (enabled is None and not committed.snapshot.config.properties.auto_compacts) or table.url.startswith("memory:"):
         return

@@ -58,7 +58,7 @@ def make_table(spark: SparkSession, creation: Creation) -> Table | None:
 def written(transaction: Transaction, rows: Rows) -> list[AddFile]:
     """Write the first rows of a table on the executors."""
     options = WriterOptions(rows.files.max_records_per_file, rows.files.compression)
-    return RemoteFiles(transaction, future_config(transaction), options).new_files(rows.data)
+    return RemoteFiles(transaction, future_config(transaction), options).new_files(rows.data, rows.files.optimized)
 
 
 def _new(spark: SparkSession, creation: Creation) -> Table:

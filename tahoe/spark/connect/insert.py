@@ -42,6 +42,7 @@ from tahoe.spark.commands.write_options import Insert, Matching
 from tahoe.spark.connect.conditions import RemoteCondition, resolve_condition
 from tahoe.spark.connect.remote_changes import RemoteEngine
 from tahoe.spark.connect.remote_rows import RemoteFiles, RemoteRows, RemoteVersion
+from tahoe.spark.names.settings import look_at_settings
 from tahoe.spark.write.fitting import columns_of
 from tahoe.spark.write.idempotent import resetting_version
 from tahoe.txn.transaction import Operation, Transaction
@@ -55,6 +56,7 @@ def insert(table: Table, data: DataFrame, request: Insert, describe: DescribeOpe
 
     Raises: the errors of `tahoe.spark.commands.insert.insert`.
     """
+    look_at_settings(data.sparkSession)
     with resetting_version(data.sparkSession):
         return commit_rows(table, request, lambda transaction: _staged(transaction, data, request), describe)
 
@@ -69,7 +71,7 @@ def _staged(transaction: Transaction, data: DataFrame, request: Insert) -> Opera
     config = prepare_schema(transaction, columns_of(data), options)
     files = RemoteFiles(transaction, config, WriterOptions(request.files.max_records_per_file, request.files.compression))
     if snapshot is None or (options.replace_where is None and request.matching is None):
-        operation = stage_adds(transaction, config, files.new_files(data), None, options)
+        operation = stage_adds(transaction, config, files.new_files(data, request.files.optimized), None, options)
     else:
         version = RemoteVersion(spark, snapshot, request.alias)
         operation = _replacing(RemoteRows(transaction, config, files.options, version=version), data, request)
@@ -92,7 +94,9 @@ def _replacing(rows: RemoteRows, data: DataFrame, request: Insert) -> Operation:
             named = data if request.alias is None else data.alias(request.alias)
             data = fulfilling(named, options.replace_where, sf.raise_error(MISMATCH))
     try:
-        adds = [tagged(config, replace(add, data_change=options.data_change)) for add in rows.new_files(data)]
+        adds = [
+            tagged(config, replace(add, data_change=options.data_change)) for add in rows.new_files(data, request.files.optimized)
+        ]
     except Exception as error:
         raise _of_replacing(error, request, config) from error
     engine = Replacement(rows, adds, None if condition is None else RemoteEngine(rows, condition), matches)

@@ -38,6 +38,7 @@ from tahoe.spark.portable.tasks import filled_in, note_numbers
 from tahoe.spark.scan.relation import Alias
 from tahoe.spark.write.fitting import nullable_schema
 from tahoe.spark.write.limited import limited_columns, with_limits_of_session
+from tahoe.spark.write.optimized import optimizes, rebalanced
 from tahoe.spark.write.task_files import written_by
 from tahoe.txn.transaction import Transaction
 
@@ -167,8 +168,14 @@ class RemoteFiles:
         self.transaction.stage(*adds)
         return adds
 
-    def new_files(self, rows: DataFrame) -> list[AddFile]:
-        """Write new rows to files; nothing is staged, as the caller does it."""
+    def new_files(self, rows: DataFrame, optimized: bool | None) -> list[AddFile]:
+        """Write new rows to files; nothing is staged, as the caller does it.
+
+        Args:
+            optimized: the option ``optimizeWrite``; None if it is not set. The sizes of the parts are those of Spark's adaptive execution.
+        """
+        if optimizes(rows.sparkSession, self.config, optimized):
+            rows = rebalanced(rows, [name for name in self.config.partition_columns if name in rows.columns])
         written = written_by(rows, self._target(rows, self.config, self.filled_in(rows.columns), self.options))
         note_numbers(self.transaction, self.config, written)
         return [add for part in written for add in part.adds]

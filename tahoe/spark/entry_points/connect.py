@@ -21,6 +21,7 @@ from tahoe.schema.types import StructType
 from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.named import Creation
 from tahoe.spark.commands.saved import Save
+from tahoe.spark.commands.upkeep import compact_after
 from tahoe.spark.commands.write_options import WriterCall, insert_request, refuse_buckets, refuse_matching
 from tahoe.spark.connect import pushed_filters
 from tahoe.spark.connect.conditions import as_sql, text_of
@@ -37,7 +38,7 @@ from tahoe.spark.entry_points.catalog_methods import requested_creation
 from tahoe.spark.entry_points.reading import single_path
 from tahoe.spark.entry_points.wrapping import bound_arguments, is_delta, is_enabled, wrap
 from tahoe.spark.entry_points.writing import configure
-from tahoe.spark.jvm.storage import reach_storage_by, table_at
+from tahoe.spark.jvm.storage import compact_remotely, reach_storage_by, table_at
 from tahoe.spark.names.entries import parts_of, path_of, table_named
 from tahoe.spark.names.settings import settings_of
 from tahoe.spark.portable.data_source_options import table_of
@@ -65,6 +66,7 @@ def enable_connect(spark: Any, *, through_server: bool = False) -> None:
     if serve(spark):
         spark.conf.set(_FILTERS, "true")
         pushed_filters.enable(spark.client)
+    compact_remotely(compact_after)
     wrap(SparkConnectClient, "_execute_and_fetch_as_iterator", pushed_filters.execute)
     wrap(SparkConnectClient, "_analyze", pushed_filters.analyze)
     wrap(SparkConnectClient, "_handle_error", handle_error)

@@ -6,6 +6,7 @@ import os
 import stat
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from weakref import WeakKeyDictionary
 
@@ -14,7 +15,6 @@ from pyspark.sql import SparkSession
 from tahoe.api.table import Table, another_handle
 from tahoe.base.cache import keep
 from tahoe.base.exceptions import CorruptTable, Unsupported
-from tahoe.settings.warn_once import warn_once
 from tahoe.snapshot.arrow_reader import wrong_size
 from tahoe.spark.jvm.bridge import Jvm, is_classic
 from tahoe.store.hadoop_settings import KEY_STORE, hadoop_prefixes, storage_options
@@ -31,6 +31,7 @@ COORDINATOR = "spark.tahoe.coordinator"
 """The session setting that names the coordinator of catalog-managed tables, as a URL for `SqlCoordinator`."""
 
 Compactor: TypeAlias = Callable[[Table, Committed], None]
+RemoteCompactor: TypeAlias = Callable[[SparkSession, Table, Committed], None]
 
 # If there are this many files, their folder is listed instead of checking each file.
 _MANY = 100
@@ -70,7 +71,9 @@ def table_at(spark: SparkSession, path: str, options: Mapping[str, str]) -> Tabl
     place = _Place(
         url, tuple(sorted(translated.items())), coordinator, "" if remote is None else str(cast(Any, spark).session_id)
     )
-    return _table(place, None if remote is None else lambda: remote(path, url, translated))
+    table = _kept(place, None if remote is None else lambda: remote(path, url, translated))
+    compactor = None if is_classic(spark) else _COMMIT_HOOKS.remote_compactor
+    return another_handle(table, None if compactor is None else partial(compactor, spark))
 
 
 RemoteStores: TypeAlias = Callable[[str, str, dict[str, str]], LogStore]
@@ -174,7 +177,7 @@ class _Place:
     session: str
 
 
-def _table(place: _Place, open_remote: Callable[[], LogStore] | None) -> Table:
+def _kept(place: _Place, open_remote: Callable[[], LogStore] | None) -> Table:
     def opened() -> Table:
         return Table(
             place.url,
@@ -185,7 +188,7 @@ def _table(place: _Place, open_remote: Callable[[], LogStore] | None) -> Table:
             coordinator=_coordinator(place.coordinator) if place.coordinator else None,
         )
 
-    return another_handle(keep("tables", place, opened, Table.bytes_in_memory, grows=True))
+    return keep("tables", place, opened, Table.bytes_in_memory, grows=True)
 
 
 def name_coordinator(spark: SparkSession, coordinator: SqlCoordinator) -> None:
@@ -211,16 +214,11 @@ class _CommitHooks:
 
     after: Hook | None = None
     compactor: Compactor | None = None
+    remote_compactor: RemoteCompactor | None = None
 
     def compact(self, table: Table, committed: Committed) -> None:
         if self.compactor is not None:
             self.compactor(table, committed)
-        elif committed.snapshot.config.properties.auto_compacts:
-            warn_once(
-                "auto compaction on Spark Connect",
-                f"Small files of table {table.url} are not compacted after a write, as its property delta.autoOptimize.autoCompact asks, in "
-                "a session of Spark Connect. Run OPTIMIZE, or write in a classic session.",
-            )
 
     def follow(self, committed: Committed) -> None:
         if self.after is not None:
@@ -233,6 +231,11 @@ _COMMIT_HOOKS = _CommitHooks()
 def after_commits(hook: Hook, compactor: Compactor) -> None:
     """Run a hook after each commit through `table_at`, then a compaction of small files; both replace earlier hooks."""
     _COMMIT_HOOKS.after, _COMMIT_HOOKS.compactor = hook, compactor
+
+
+def compact_remotely(compactor: RemoteCompactor) -> None:
+    """Compact small files after each commit of a session of Spark Connect through `table_at`."""
+    _COMMIT_HOOKS.remote_compactor = compactor
 
 
 def _hadoop(spark: SparkSession, url: str, options: Mapping[str, str]) -> dict[str, str]:

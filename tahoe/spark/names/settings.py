@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from weakref import WeakSet
 
 from pyspark.sql import SparkSession
 
 from tahoe.base.exceptions import InvalidRequest
-from tahoe.settings.session_settings import check_session_settings
+from tahoe.settings.session_settings import KIND, PREFIX, check_session_settings
+from tahoe.settings.setting import Setting, State, check_setting
 from tahoe.spark.jvm.bridge import Jvm, is_classic
 
 _LOOKED_AT: WeakSet[SparkSession] = WeakSet()
@@ -51,8 +53,24 @@ def look_at_settings(spark: SparkSession) -> None:
     Writers of DataFrames need the settings anyway and check them each time.
     """
     if spark not in _LOOKED_AT:
-        check_session_settings(settings_of(spark))
+        settings = settings_of(spark)
+        check_session_settings(settings)
+        if not is_classic(spark):
+            _check_on_connect(settings)
         _LOOKED_AT.add(spark)
+
+
+_NOT_ON_CONNECT = {
+    f"{PREFIX}changeDataFeed.timestampOutOfRange.enabled": "A process of the Spark Connect server reads the feed.",
+    f"{PREFIX}optimizeWrite.binSize": "In a session of Spark Connect, spark.sql.adaptive.advisoryPartitionSizeInBytes is the size.",
+    f"{PREFIX}optimizeWrite.maxShufflePartitions": "In a session of Spark Connect, Spark's adaptive execution chooses the number.",
+}
+"""Settings that have no effect in a session of Spark Connect, and why."""
+
+
+def _check_on_connect(settings: Mapping[str, str]) -> None:
+    for name in settings.keys() & _NOT_ON_CONNECT.keys():
+        check_setting(Setting(name, State.NO_EFFECT, _NOT_ON_CONNECT[name], KIND), settings[name])
 
 
 def assumes_if_exists(spark: SparkSession) -> bool:

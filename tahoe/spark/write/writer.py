@@ -23,7 +23,7 @@ from itertools import takewhile
 from pathlib import Path
 from urllib.parse import unquote
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from tahoe.base.clock import Clock
@@ -49,6 +49,7 @@ from tahoe.spark.jvm.file_systems import moves_in_python
 from tahoe.spark.jvm.session_copies import session_with
 from tahoe.spark.versions.shredded_variants import UNSHREDDED
 from tahoe.spark.write.fitting import stored
+from tahoe.spark.write.optimized import optimizes, rebalanced, settings_of_bins
 from tahoe.spark.write.reported_files import write_parquet
 from tahoe.spark.write.task_files import refuse_parquet_options, written_in_python
 from tahoe.store.location import encode_path, local_path, needs_jvm
@@ -151,10 +152,10 @@ def _written_in_python(
 ) -> list[AddFile]:
     refuse_parquet_options(config.table, options.hadoop)
     spark = data.sparkSession
-    if _optimizes(spark, config, options.optimized):
-        session = session_with(spark, _settings_of_bins(spark))
+    if optimizes(spark, config, options.optimized):
+        session = session_with(spark, settings_of_bins(spark))
         data = Jvm.of(spark).frame(session, data._jdf.queryExecution().analyzed(), spark)
-        data = _rebalanced(data, config.partition_columns)
+        data = rebalanced(data, config.partition_columns)
     most = options.max_records_per_file
     if most is None:
         most = int(str(spark.conf.get(_MOST_RECORDS, "0"))) or None
@@ -232,11 +233,11 @@ def _run(data: DataFrame, layout: _Layout, folder: str, config: TableConfig, opt
     """Write the rows to a folder below the table's root; return its files, in order of their folders, and in one folder of their rows."""
     jvm, spark = Jvm.of(data.sparkSession), data.sparkSession
     laid_out = layout.applied(data)
-    is_optimized = _optimizes(spark, config, options.optimized)
+    is_optimized = optimizes(spark, config, options.optimized)
     shredding = {} if config.is_active(Feature.VARIANT_SHREDDING) else UNSHREDDED
-    session = session_with(spark, {**_SETTINGS, **shredding, **(_settings_of_bins(spark) if is_optimized else {})})
+    session = session_with(spark, {**_SETTINGS, **shredding, **(settings_of_bins(spark) if is_optimized else {})})
     rows = jvm.frame(session, laid_out._jdf.queryExecution().analyzed(), spark)
-    rows = _rebalanced(rows, layout.folders) if is_optimized else rows
+    rows = rebalanced(rows, layout.folders) if is_optimized else rows
     settings = {**_bloom_filters(config), **options.hadoop}
     compression = options.compression or config.properties.parquet_compression_codec
     if compression is not None:
@@ -384,71 +385,3 @@ def _discard(store: LogStore, folder: str) -> None:
     with suppress(StorageFailure):
         for entry in list(store.walk(folder)):
             store.delete(entry.name)
-
-
-# ---- optimized writes: a shuffle before the write, so that each partition gets few files of similar size
-#
-# rows ─► Spark's adaptive rebalancing by the partition columns: small parts merged, large ones split at the size of a bin ─► one file each
-#
-# Without partition columns, all rows are one part, which is split between the tasks that produced them: they keep their order.
-
-_OPTIMIZE_WRITE = "spark.databricks.delta.optimizeWrite."
-_PART = "_tahoe_part"
-_ADAPTIVE = "spark.sql.adaptive."
-
-
-def _optimizes(spark: SparkSession, config: TableConfig, option: bool | None) -> bool:
-    """Return whether a write is optimized: by the writer's option, otherwise by the session, otherwise by the table.
-
-    Args:
-        option: the option ``optimizeWrite``; None if it is not set.
-
-    Raises `InvalidRequest` for a setting that is neither true nor false.
-    """
-    if option is not None:
-        return option
-    text = spark.conf.get(_OPTIMIZE_WRITE + "enabled", None)
-    if text is None:
-        return config.properties.optimizes_writes
-    if text.strip().lower() not in ("true", "false"):
-        raise _no_value("enabled", text)
-    return text.strip().lower() == "true"
-
-
-def _rebalanced(data: DataFrame, partition_columns: Sequence[str]) -> DataFrame:
-    """Return the rows with a shuffle before the write. Their session needs `_settings_of_bins`: otherwise Spark ignores the hint."""
-    if partition_columns:
-        return data.hint("rebalance", *(sf.col(quote_identifier(name)) for name in partition_columns))
-    return data.withColumn(_PART, sf.lit(0)).hint("rebalance", sf.col(_PART)).drop(_PART)
-
-
-def _settings_of_bins(spark: SparkSession) -> Mapping[str, str]:
-    """Return Spark settings that make the shuffle produce parts of the session's bin size (``binSize``, in megabytes)."""
-    size, most = _optimize_setting(spark, "binSize", 512), _optimize_setting(spark, "maxShufflePartitions", 2000)
-    return {
-        _ADAPTIVE + "enabled": "true",
-        _ADAPTIVE + "advisoryPartitionSizeInBytes": f"{size}m",
-        _ADAPTIVE + "optimizeSkewsInRebalancePartitions.enabled": "true",
-        _ADAPTIVE + "coalescePartitions.enabled": "true",
-        _ADAPTIVE + "coalescePartitions.parallelismFirst": "false",
-        _ADAPTIVE + "coalescePartitions.initialPartitionNum": str(most),
-    }
-
-
-def _optimize_setting(spark: SparkSession, name: str, default: int) -> int:
-    text = spark.conf.get(_OPTIMIZE_WRITE + name, None)
-    # Spark also accepts the size of a bin with a unit.
-    digits = (
-        str(default) if text is None else text.strip().lower().removesuffix("mb" if name == "binSize" else "").removesuffix("m")
-    )
-    if not digits.isdecimal() or not int(digits):
-        raise _no_value(name, str(text))
-    return int(digits)
-
-
-def _no_value(name: str, text: str) -> InvalidRequest:
-    return InvalidRequest(
-        f"The setting {_OPTIMIZE_WRITE}{name} = '{text}' is no value for it; unset it.",
-        code="DELTA_ILLEGAL_OPTION",
-        option=_OPTIMIZE_WRITE + name,
-    )

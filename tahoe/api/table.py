@@ -564,8 +564,8 @@ class Table(Readable):
                 symlink_manifests.generate_after_commit(committed.snapshot.refreshed(), committed.actions)
 
         # Compaction is a commit of its own, with hooks of its own: it comes last.
-        hooks = (write_manifests, convert_to_iceberg, *self._more_hooks, self._compact)
-        return [remember, *txn_hooks.default_hooks(self.clock), *hooks]
+        own = (write_manifests, convert_to_iceberg, *self._more_hooks, self._compact)
+        return [remember, *txn_hooks.default_hooks(self.clock), *own]
 
     def _compact(self, committed: Committed) -> None:
         if self._compactor is not None:
@@ -593,9 +593,7 @@ def another_handle(table: Table, compactor: Callable[[Table, Committed], None] |
     The new handle has read nothing itself: if the log has lost versions that were read before, since the folder was restored from a copy, it
     logs a warning and reads the present log. Handles that have read those versions continue to raise `LostVersions`.
     """
-    compactor = compactor or table._compactor
-    other = Table(
-        table.url, store=table.store, clock=table.clock, policy=table.policy, hooks=table._more_hooks, compactor=compactor
-    )
+    hooks, compactor = table._more_hooks, compactor or table._compactor
+    other = Table(table.url, store=table.store, clock=table.clock, policy=table.policy, hooks=hooks, compactor=compactor)
     other._newest, other._shares_with = table._newest, table
     return other

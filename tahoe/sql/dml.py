@@ -93,14 +93,33 @@ RowStatement = Delete | Update | Merge | Insert
 def row_statement(text: str) -> RowStatement | None:
     """Parse a statement that changes rows; None for any other text. Raises `SqlSyntaxError`."""
     cursor = Cursor(text, tokenize(text))
+    queries = _named_queries(cursor)
+    # DELETE and UPDATE could name such a query only in a subquery.
     if cursor.take("DELETE", "FROM"):
         return _delete(cursor)
     if cursor.take("UPDATE"):
         return _update(cursor)
     if cursor.take("MERGE"):
-        return _merge(cursor)
-    queries = _named_queries(cursor)
+        return _merge(cursor, queries)
     return _insert(cursor, queries) if cursor.take("INSERT") else None
+
+
+def several_inserts(text: str) -> tuple[str, ...]:
+    """Return a statement for each INSERT of ``FROM … INSERT … SELECT … INSERT … SELECT …``; nothing for any other text.
+
+    Raises `SqlSyntaxError`.
+    """
+    cursor, inserts = Cursor(text, tokenize(text)), []
+    queries = _named_queries(cursor)
+    if not cursor.comes("FROM"):
+        return ()
+    source = expression_until(cursor, "INSERT")
+    while cursor.take("INSERT"):
+        target = expression_until(cursor, "SELECT", "MAP", "REDUCE")
+        inserts.append(f"{queries}INSERT {target} {source} {expression_until(cursor, 'INSERT')}")
+    if inserts:
+        cursor.end()
+    return tuple(inserts)
 
 
 def expression_until(cursor: Cursor, *stops: str) -> str:
@@ -139,13 +158,13 @@ def _update(cursor: Cursor) -> Update | None:
     return Update(table, alias, values, where)
 
 
-def _merge(cursor: Cursor) -> Merge:
+def _merge(cursor: Cursor, queries: str) -> Merge:
     evolves = cursor.take("WITH", "SCHEMA", "EVOLUTION")
     cursor.need("INTO")
     table = take_table(cursor) or cursor.fail("a table")
     alias = _alias(cursor)
     cursor.need("USING")
-    source, source_alias = _source(cursor)
+    source, source_alias = _source(cursor, queries)
     cursor.need("ON")
     on = expression_until(cursor, "WHEN")
     clauses = []
@@ -157,13 +176,13 @@ def _merge(cursor: Cursor) -> Merge:
     return Merge(table, alias, source, source_alias, on, tuple(clauses), evolves)
 
 
-def _source(cursor: Cursor) -> tuple[str, str | None]:
+def _source(cursor: Cursor, queries: str) -> tuple[str, str | None]:
     if cursor.peek().is_symbol("("):
         query = cursor.bracketed()
-        return query, _alias(cursor)
+        return f"{queries}SELECT * FROM ({query})" if queries else query, _alias(cursor)
     table = take_table(cursor) or cursor.fail("a table, or a query in brackets")
     alias = _alias(cursor)
-    return f"SELECT * FROM {table}", alias or (table.parts[-1] if table.path is None else None)
+    return f"{queries}SELECT * FROM {table}", alias or (table.parts[-1] if table.path is None else None)
 
 
 def _clause(cursor: Cursor) -> MergeClause:
@@ -194,16 +213,16 @@ def _clause(cursor: Cursor) -> MergeClause:
 
 
 def _named_queries(cursor: Cursor) -> str:
-    """Consume ``WITH name AS (…), …`` before INSERT; return it, or an empty text if the statement does not begin so."""
+    """Consume ``WITH name AS (…), …`` before a statement; return it, or an empty text if the statement does not begin so."""
     if not cursor.comes("WITH"):
         return ""
-    start, place, depth = cursor.peek().start, cursor.place, 0
-    while not cursor.at_end and not (depth == 0 and cursor.comes("INSERT")):
+    start, depth = cursor.peek().start, 0
+    while not cursor.at_end:
         token = cursor.next()
         depth += token.is_symbol("(") - token.is_symbol(")")
-    if cursor.at_end:
-        cursor.place = place
-        return ""
+        # After the query in brackets follows another one, or the statement.
+        if depth == 0 and token.is_symbol(")") and not cursor.peek().is_symbol(",") and not cursor.comes("AS"):
+            break
     return cursor.text[start : cursor.peek().start]
 
 

@@ -42,16 +42,16 @@ from tahoe.spark.statements.statement_types import DeltaStatement
 from tahoe.spark.write.enforce import session_time_zone
 from tahoe.sql import ddl, dml
 from tahoe.sql.catalog_ddl import CatalogDdl, catalog_ddl
-from tahoe.sql.dialect import Cursor, SqlSyntaxError, tokenize
+from tahoe.sql.dialect import SqlSyntaxError
 from tahoe.sql.parameters import all_literals, with_values
-from tahoe.sql.table_name import TableName, take_table
+from tahoe.sql.table_name import TableName
 from tahoe.sql.view_statements import ViewStatement, view_statement
 
 RunSql = Callable[..., DataFrame]
 """PySpark's own ``spark.sql``: text, and then its other arguments."""
 
 _AFFECTED = StructType([StructField("num_affected_rows", LongType())])
-_ROW_STATEMENTS = ("DELETE", "UPDATE", "MERGE", "INSERT", "WITH")
+_ROW_STATEMENTS = ("DELETE", "UPDATE", "MERGE", "INSERT", "WITH", "FROM")
 _IDENTIFIER = re.compile(r"\bIDENTIFIER\s*\(\s*[:?]", re.IGNORECASE)
 _STATEMENT = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*([A-Za-z]+)", re.DOTALL)
 
@@ -80,9 +80,10 @@ def run_sql(
         result = _own_statement(spark, own)
         return original(spark, text, values, **frames) if result is None else result
     run = _Statements(original, spark, values, frames)
-    if word == "FROM":
-        _refuse_several_inserts(spark, text)
     try:
+        if word in ("FROM", "WITH") and (inserts := dml.several_inserts(text)):
+            result = run.inserts(inserts)
+            return original(spark, text, values, **frames) if result is None else result
         if word in _ROW_STATEMENTS and (rows := dml.row_statement(text)) is not None:
             result = run.row_statement(rows)
             return original(spark, text, values, **frames) if result is None else result
@@ -139,12 +140,7 @@ class _Statements:
             return None
         if isinstance(statement, dml.Insert):
             return self._insert(named, statement)
-        if self._values:
-            raise Unsupported(
-                "The parameters of DELETE, UPDATE and MERGE on Delta tables must be literals in a session of Spark Connect: numbers, texts, "
-                "dates and so on, no column expressions. Pass such values, or use DeltaTable.",
-                code="TAHOE_SPARK_CONNECT",
-            )
+        self._require_literals()
         target = CommandTarget(self._spark, named.table, statement.alias or _last(statement.table))
         match statement:
             case dml.Delete():
@@ -152,6 +148,24 @@ class _Statements:
             case dml.Update():
                 return self._counted(update(target, statement.values, statement.where).num_affected_rows)
         return self._merge(target, statement)
+
+    def inserts(self, texts: tuple[str, ...]) -> DataFrame | None:
+        """Run the parts of an INSERT into several tables, one after the other."""
+        statements = [dml.row_statement(text) for text in texts]
+        if not any(each is not None and table_named(self._spark, each.table.identifiers) for each in statements):
+            return None
+        self._require_literals()
+        for text in texts:
+            run_sql(self._original, self._spark, text, frames=self._frames)
+        return self._nothing()
+
+    def _require_literals(self) -> None:
+        if self._values:
+            raise Unsupported(
+                "The parameters of DELETE, UPDATE, MERGE and FROM … INSERT on Delta tables must be literals in a session of Spark Connect: "
+                "numbers, texts, dates and so on, no column expressions. Pass such values, or use DeltaTable.",
+                code="TAHOE_SPARK_CONNECT",
+            )
 
     def _merge(self, target: CommandTarget, statement: dml.Merge) -> DataFrame:
         source = self.query(statement.source)
@@ -315,24 +329,6 @@ def _refuse_scripts(spark: SparkSession, text: str) -> None:
                 code="DELTA_OPERATION_NOT_ALLOWED",
                 operation=statement.words,
                 table=str(statement.table),
-            )
-
-
-def _refuse_several_inserts(spark: SparkSession, text: str) -> None:
-    """Reject ``FROM … INSERT INTO … INSERT INTO …`` into a Delta table, which the server would write without its location."""
-    cursor = Cursor(text, tokenize(text))
-    while not cursor.at_end:
-        if not (cursor.take("INSERT", "INTO") or cursor.take("INSERT", "OVERWRITE")):
-            cursor.next()
-            continue
-        cursor.take("TABLE")
-        table = take_table(cursor)
-        if table is not None and table_named(spark, table.identifiers) is not None:
-            raise Unsupported(
-                f"FROM … INSERT INTO the Delta table {table} is not supported in a session of Spark Connect. Write one INSERT INTO … SELECT "
-                "for each table.",
-                code="TAHOE_SPARK_CONNECT",
-                table=str(table),
             )
 
 

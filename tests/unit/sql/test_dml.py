@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tahoe.sql.dialect import SqlSyntaxError
-from tahoe.sql.dml import Delete, Insert, Merge, MergeClause, Update, row_statement
+from tahoe.sql.dml import Delete, Insert, Merge, MergeClause, Update, row_statement, several_inserts
 from tahoe.sql.table_name import TableName
 
 T, PATH = TableName(None, ("t",)), TableName("/a b")
@@ -22,6 +22,7 @@ STATEMENTS = {
     "INSERT OVERWRITE t PARTITION (p = 1, q) SELECT 2": Insert(T, True, "SELECT 2", partition=(("p", "1"), ("q", None))),
     "INSERT INTO t REPLACE WHERE p = 1 SELECT 1": Insert(T, False, "SELECT 1", replace_where="p = 1"),
     "WITH a AS (SELECT 1) INSERT INTO t SELECT * FROM a": Insert(T, False, "WITH a AS (SELECT 1) SELECT * FROM a"),
+    "WITH a (insert, b) AS (SELECT (1), 2), c AS (SELECT 3) DELETE FROM t": Delete(T, None, None),
 }
 
 
@@ -80,3 +81,36 @@ def test_other_text_is_none(text: str) -> None:
 def test_invalid_syntax_is_an_error(text: str) -> None:
     with pytest.raises(SqlSyntaxError, match="expected"):
         row_statement(text)
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("a", "WITH a AS (SELECT 1) SELECT * FROM a"),
+        ("(SELECT * FROM a)", "WITH a AS (SELECT 1) SELECT * FROM (SELECT * FROM a)"),
+    ],
+)
+def test_named_queries_before_a_merge_belong_to_its_source(source: str, expected: str) -> None:
+    statement = row_statement(f"WITH a AS (SELECT 1) MERGE INTO t USING {source} s ON t.id = s.id WHEN MATCHED THEN DELETE")
+    assert isinstance(statement, Merge)
+    assert (statement.source, statement.source_alias) == (expected, "s")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "FROM s JOIN u USING (id) INSERT INTO t SELECT id WHERE id < 1 insert overwrite v PARTITION (p = 1) SELECT 'INSERT';",
+            (
+                "INSERT INTO t FROM s JOIN u USING (id) SELECT id WHERE id < 1",
+                "INSERT overwrite v PARTITION (p = 1) FROM s JOIN u USING (id) SELECT 'INSERT'",
+            ),
+        ),
+        ("WITH s AS (SELECT 1) FROM s INSERT INTO t SELECT *", ("WITH s AS (SELECT 1) INSERT INTO t FROM s SELECT *",)),
+        ("FROM s SELECT id", ()),
+        ("WITH s AS (SELECT 1) SELECT * FROM s", ()),
+        ("INSERT INTO t SELECT 1", ()),
+    ],
+)
+def test_an_insert_into_several_tables_is_one_for_each(text: str, expected: tuple[str, ...]) -> None:
+    assert several_inserts(text) == expected

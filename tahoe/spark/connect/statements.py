@@ -177,6 +177,7 @@ class _Statements:
         return local_frame(self._spark, [merge(target, request).counts], RESULT)
 
     def _insert(self, named: NamedTable, statement: dml.Insert) -> DataFrame:
+        _check_columns(statement)
         rows = self.query(_with_defaults(self._spark, named, statement))
         if statement.columns is not None:
             rows = _listed(rows, statement.columns)
@@ -265,6 +266,26 @@ def _view_as_target(view: ServerEntry, name: str) -> TahoeError:
 
 def _last(name: TableName) -> str | None:
     return None if name.path is not None else name.parts[-1]
+
+
+def _check_columns(insert: dml.Insert) -> None:
+    """Reject a list of columns that names one twice, or one whose value PARTITION fixes."""
+    names, fixed = set[str](), {name.lower() for name, value in insert.partition if value is not None}
+    for column in insert.columns or ():
+        name = column.lower()
+        if name in names:
+            raise InvalidRequest(
+                f"The INSERT into {insert.table} lists the column {column} twice. Name it once.",
+                code="COLUMN_ALREADY_EXISTS",
+                column=column,
+            )
+        if name in fixed:
+            raise InvalidRequest(
+                f"The INSERT into {insert.table} lists the column {column}, whose value is in PARTITION. Name it once.",
+                code="STATIC_PARTITION_COLUMN_IN_INSERT_COLUMN_LIST",
+                column=column,
+            )
+        names.add(name)
 
 
 def _listed(rows: DataFrame, columns: tuple[str, ...]) -> DataFrame:

@@ -101,17 +101,9 @@ def check_expression(selected: DataFrame, term: str | Column, where: str, rules:
         raise beyond_a_row(text, where, code)
     expression = plan.projectList().apply(0)
     if not set(_subqueries(jvm, expression)) <= set(rules.subqueries):
-        raise Unsupported(
-            f"Subqueries are not supported in {where}: {text}. Compute their values first, or use MERGE.",
-            code="DELTA_UNSUPPORTED_SUBQUERY",
-            expression=text,
-        )
+        raise subquery_in(text, where)
     if rules.chance is not None and not expression.deterministic():
-        raise InvalidRequest(
-            f"Functions that are not deterministic are not supported in {where}: {text}. Which rows are meant must not depend on chance.",
-            code=rules.chance,
-            expression=text,
-        )
+        raise by_chance(text, where, rules.chance)
     return shown_in_history(jvm, expression.child())
 
 
@@ -119,6 +111,24 @@ def beyond_a_row(text: str, where: str, code: str) -> InvalidRequest:
     """The error for a function whose value depends on several rows, or that gives several rows."""
     return InvalidRequest(
         f"Aggregate, window and generator functions are not supported in {where}: {text}. Compute their values first.",
+        code=code,
+        expression=text,
+    )
+
+
+def subquery_in(text: str, where: str) -> Unsupported:
+    """The error for a subquery in an expression."""
+    return Unsupported(
+        f"Subqueries are not supported in {where}: {text}. Compute their values first, or use MERGE.",
+        code="DELTA_UNSUPPORTED_SUBQUERY",
+        expression=text,
+    )
+
+
+def by_chance(text: str, where: str, code: str) -> InvalidRequest:
+    """The error for a function that is not deterministic."""
+    return InvalidRequest(
+        f"Functions that are not deterministic are not supported in {where}: {text}. Which rows are meant must not depend on chance.",
         code=code,
         expression=text,
     )

@@ -22,17 +22,18 @@ from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.expr.row_condition import RowCondition, row_condition
 from tahoe.expr.tree.predicate import text_literal
 from tahoe.schema.types import StructType
-from tahoe.spark.commands.conditions import OF_CONDITIONS, ExpressionRules, beyond_a_row
+from tahoe.spark.commands.conditions import OF_CONDITIONS, ExpressionRules, beyond_a_row, by_chance, subquery_in
+from tahoe.spark.connect.constants import has_subquery
 from tahoe.spark.connect.remote_rows import RemoteVersion
 from tahoe.spark.write.enforce import session_time_zone
-from tahoe.sql.dialect import tokenize
+from tahoe.sql.dialect import Token, tokenize
 
-_CHANCE = re.compile(
-    r"\b(rand|randn|random|uuid|shuffle|monotonically_increasing_id|input_file_name|spark_partition_id)\s*\(", re.I
-)
+_NOT_DETERMINISTIC = {
+    *("rand", "randn", "random", "randstr", "uniform", "uuid", "shuffle", "monotonically_increasing_id", "spark_partition_id"),
+    *("input_file_name", "input_file_block_start", "input_file_block_length", "reflect", "try_reflect", "java_method"),
+}
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _STAR = re.compile(r"(^|[.(,])\s*\*")
-_SUBQUERY = re.compile(r"\(\s*(select|with|table|values)\b", re.I)
 _ANALYZED = re.compile(r"^== Analyzed Logical Plan ==\n[^\n]*\nFilter ([^\n]*)$", re.MULTILINE)
 _BEYOND_A_ROW = (
     "INVALID_WHERE_CONDITION",
@@ -114,18 +115,14 @@ def check_boolean(
 
 def check_expression(text: str, where: str, rules: ExpressionRules = OF_CONDITIONS) -> None:
     """Reject subqueries in an expression, and the non-deterministic functions that the rules do not allow."""
-    if _SUBQUERY.search(text) is not None:
-        raise Unsupported(
-            f"Subqueries are not supported in {where}: {text}. Compute their values first, or use MERGE.",
-            code="DELTA_UNSUPPORTED_SUBQUERY",
-            expression=text,
-        )
-    if rules.chance is not None and _CHANCE.search(text) is not None:
-        raise InvalidRequest(
-            f"Functions that are not deterministic are not supported in {where}: {text}. Which rows are meant must not depend on chance.",
-            code=rules.chance,
-            expression=text,
-        )
+    if has_subquery(text):
+        raise subquery_in(text, where)
+    if rules.chance is not None and any(_is_by_chance(*following) for following in pairwise(tokenize(text))):
+        raise by_chance(text, where, rules.chance)
+
+
+def _is_by_chance(function: Token, bracket: Token) -> bool:
+    return bracket.is_symbol("(") and function.name is not None and function.name.lower() in _NOT_DETERMINISTIC
 
 
 def columns_in(schema: StructType, *conditions: str | Column) -> tuple[str, ...] | None:

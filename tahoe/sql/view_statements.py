@@ -1,10 +1,10 @@
-"""Parses CREATE VIEW and ALTER VIEW … AS for a client that resolves the tables of the query."""
+"""Parses CREATE VIEW, ALTER VIEW … AS and CACHE TABLE for a client that resolves the tables of the query."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tahoe.sql.dialect import Cursor, SqlSyntaxError, tokenize
+from tahoe.sql.dialect import STRING, Cursor, SqlSyntaxError, tokenize
 from tahoe.sql.table_name import TableName, take_table
 
 
@@ -45,6 +45,48 @@ def view_statement(text: str) -> ViewStatement | None:
         return _altered(cursor) if cursor.take("ALTER", "VIEW") else _created(cursor)
     except SqlSyntaxError:
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class CacheStatement:
+    """``CACHE [LAZY] TABLE name [OPTIONS (…)] [[AS] query]``.
+
+    Args:
+        storage_level: its option; None if there is none.
+        query: of a new temporary view; None if the name is that of a table or view.
+    """
+
+    name: TableName
+    is_lazy: bool
+    storage_level: str | None
+    query: str | None
+
+
+def cache_statement(text: str) -> CacheStatement | None:
+    """Parse a statement; None for every other text, and for other options."""
+    cursor = Cursor(text, tokenize(text))
+    try:
+        cursor.need("CACHE")
+        is_lazy = cursor.take("LAZY")
+        cursor.need("TABLE")
+        name, level = take_table(cursor), None
+        if cursor.take("OPTIONS"):
+            (level,) = cursor.listed(lambda: _storage_level(cursor))
+        cursor.take("AS")
+        query = cursor.rest() if _begins_query(cursor) else None
+        if query is None:
+            cursor.end()
+    except SqlSyntaxError:
+        return None
+    return None if name is None else CacheStatement(name, is_lazy, level, query)
+
+
+def _storage_level(cursor: Cursor) -> str:
+    key = cursor.string() if cursor.peek().kind == STRING else cursor.identifier()
+    if key.lower() != "storagelevel":
+        cursor.fail("the option storageLevel")
+    cursor.take_symbol("=")
+    return cursor.string()
 
 
 def _altered(cursor: Cursor) -> ViewStatement | None:

@@ -129,3 +129,36 @@ def test_the_comment_of_a_table_is_not_taken_for_its_format(session: Any) -> Non
     assert rows(session, "SELECT * FROM p") == [(5,)]
     session.sql("CREATE VIEW v AS SELECT 'x\nType: MANAGED\nProvider: delta\nLocation: /elsewhere' AS text")
     assert len(rows(session, "SELECT * FROM v")) == 1
+
+
+def test_a_query_is_cached_under_a_new_name_and_a_table_is_not(session: Any) -> None:
+    session.sql("CACHE TABLE cached OPTIONS ('storageLevel' = 'MEMORY_ONLY') AS SELECT id + 1 AS id FROM t")
+    try:
+        assert rows(session, "SELECT * FROM cached") == [(2,), (3,)]
+        assert "InMemoryTableScan" in session.table("cached")._explain_string()
+    finally:
+        session.sql("UNCACHE TABLE cached")
+        session.sql("DROP VIEW cached")
+    with pytest.raises(Unsupported, match=r"CACHE TABLE of t is not supported.*CACHE TABLE a_new_name AS SELECT \* FROM t"):
+        session.sql("CACHE TABLE t")
+    with pytest.raises(InvalidRequest, match="'nowhere' is no storage level"):
+        session.sql("CACHE TABLE cached OPTIONS ('storageLevel' = 'nowhere') AS SELECT * FROM t")
+
+
+def test_a_table_is_sampled_and_read_with_options(session: Any) -> None:
+    assert (
+        rows(session, "TABLE t")
+        == rows(session, "SELECT * FROM t TABLESAMPLE (100 PERCENT) WHERE t.id > 0")
+        == [(1, "a"), (2, "b")]
+    )
+    assert rows(session, "SELECT x.id FROM t TABLESAMPLE (0 ROWS) x") == []
+    session.sql("DELETE FROM t WHERE id = 1")
+    assert rows(session, "SELECT t.id FROM t WITH ('versionAsOf' = '1')") == [(1,), (2,)]
+    assert rows(session, "(SELECT id, name FROM t) UNION ALL TABLE t") == [(2, "b"), (2, "b")]
+
+
+@pytest.mark.parametrize("clause", ["VERSION AS OF 0", "TIMESTAMP AS OF '2020-01-01'", "WITH ('versionAsOf' = '0')"])
+def test_a_view_has_no_versions(session: Any, clause: str) -> None:
+    session.sql("CREATE VIEW v AS SELECT * FROM t")
+    with pytest.raises(InvalidRequest, match="v is a view, which has no versions"):
+        session.sql(f"SELECT * FROM v {clause}")

@@ -14,6 +14,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.spark.catalog.table_changes import (
     BOUNDS,
@@ -66,10 +67,12 @@ class Reference:
 
     Args:
         name: of the table; None for a table function, whose arguments name it.
-        start, stop: its place in the text, with the clause of its version.
+        start, stop: its place in the text, with the clauses of its version, options and sample.
         name_stop: the end of the name.
         needs_alias: whether no alias follows.
         version, timestamp: the texts of the expressions after ``VERSION AS OF`` and ``TIMESTAMP AS OF``.
+        options: of the reader, after WITH.
+        sample: ``TABLESAMPLE (…)``; empty if there is none.
         function: ``table_changes`` or ``table_changes_by_path``.
         arguments: the texts of the function's arguments.
     """
@@ -81,6 +84,8 @@ class Reference:
     needs_alias: bool
     version: str | None = None
     timestamp: str | None = None
+    options: tuple[tuple[str, str], ...] = ()
+    sample: str = ""
     function: str = ""
     arguments: tuple[str, ...] = ()
 
@@ -116,7 +121,7 @@ def references(text: str) -> Iterator[Reference]:
                 lists[-1] = False
         if is_relation and not cursor.at_end and not cursor.peek().is_symbol("("):
             is_relation = False
-            reference = _reference(cursor)
+            reference = _reference(cursor, takes_alias=not token.is_word("TABLE"))
             if reference is not None and not _is_named_here(reference, named_here):
                 yield reference
 
@@ -131,10 +136,17 @@ def _begins_relation(cursor: Cursor, token: Token, in_list: bool) -> bool:
     is_distinct = previous is not None and previous.is_word("DISTINCT")  # IS DISTINCT FROM
     if token.is_word("FROM", "JOIN"):
         return not is_distinct
-    return (token.is_symbol(",") and in_list) or (token.is_word("TABLE") and cursor.place == 1)
+    return (token.is_symbol(",") and in_list) or (token.is_word("TABLE") and _may_begin_query(cursor, previous))
 
 
-def _reference(cursor: Cursor) -> Reference | None:
+def _may_begin_query(cursor: Cursor, previous: Token | None) -> bool:
+    """Whether a query may follow the token before the last one."""
+    if previous is not None and previous.is_word("ALL", "DISTINCT") and cursor.place > 2:
+        previous = cursor.peek(-3)
+    return previous is None or previous.is_symbol("(", ")") or previous.is_word("UNION", "EXCEPT", "INTERSECT", "MINUS")
+
+
+def _reference(cursor: Cursor, *, takes_alias: bool) -> Reference | None:
     named = name_at(cursor)
     if named is None or cursor.peek().is_word("LATERAL", "VALUES", "SELECT"):
         return None
@@ -146,7 +158,34 @@ def _reference(cursor: Cursor) -> Reference | None:
     cursor.place += count
     name_stop = cursor.peek(-1).stop
     version, timestamp = _version(cursor)
-    return Reference(name, start, cursor.peek(-1).stop, name_stop, _needs_alias(cursor), version, timestamp)
+    options, sample = _options(cursor), _sample(cursor)
+    needs_alias = takes_alias and _needs_alias(cursor)
+    return Reference(name, start, cursor.peek(-1).stop, name_stop, needs_alias, version, timestamp, options, sample)
+
+
+def _options(cursor: Cursor) -> tuple[tuple[str, str], ...]:
+    """Consume ``WITH (key = 'value', …)``."""
+    if not (cursor.comes("WITH") and cursor.peek(1).is_symbol("(")):
+        return ()
+    cursor.next()
+    return tuple(cursor.listed(lambda: _option(cursor)))
+
+
+def _option(cursor: Cursor) -> tuple[str, str]:
+    key = cursor.string() if cursor.peek().kind == STRING else ".".join(cursor.dotted())
+    cursor.take_symbol("=")
+    return key, cursor.string() if cursor.peek().kind == STRING else cursor.next().text
+
+
+def _sample(cursor: Cursor) -> str:
+    """Consume ``TABLESAMPLE (…) [REPEATABLE (…)]`` and return its text."""
+    start = cursor.peek().start
+    if not cursor.take("TABLESAMPLE"):
+        return ""
+    cursor.bracketed()
+    if cursor.take("REPEATABLE"):
+        cursor.bracketed()
+    return cursor.text[start : cursor.peek(-1).stop]
 
 
 def _call(cursor: Cursor, function: str) -> Reference:
@@ -195,10 +234,24 @@ def delta_rows(spark: SparkSession, text: str, values: object = None) -> list[Re
             known[name] = _delta_relation(spark, name.identifiers)
         relation = known[name]
         if isinstance(relation, NamedTable):
-            relation = _frame(spark, relation.table.url, _time_travel(spark, reference, values))
+            options = dict(reference.options) | _time_travel(spark, reference, values)
+            relation = _frame(spark, relation.table.url, options)
+        elif relation is not None:
+            _refuse_clauses(reference)
         if relation is not None:
             delta.append(ReferenceRows(reference, relation))
     return delta
+
+
+def _refuse_clauses(view: Reference) -> None:
+    """Reject a version and options of a view, which belong to its tables."""
+    if view.version is None and view.timestamp is None and not view.options:
+        return
+    raise InvalidRequest(
+        f"{view.name} is a view, which has no versions and no options. Leave the clause out, or name the table.",
+        code="UNSUPPORTED_FEATURE.TIME_TRAVEL" if not view.options else "DELTA_UNSUPPORTED_SOURCE",
+        table=str(view.name),
+    )
 
 
 def _delta_relation(spark: SparkSession, parts: Sequence[str]) -> NamedTable | DataFrame | None:
@@ -273,7 +326,8 @@ def with_frames(spark: SparkSession, text: str, has_frames: bool, values: object
         frames[key] = rows.frame
         alias = reference.name.parts[-1] if reference.name is not None and reference.name.path is None else ""
         shown = f" AS {quote_identifier(alias)}" if alias and reference.needs_alias else ""
-        parts += [_escaped(text[place : reference.start], has_frames), f"{{{key}}}{shown}"]
+        sample = f" {reference.sample}" if reference.sample else ""
+        parts += [_escaped(text[place : reference.start], has_frames), f"{{{key}}}{sample}{shown}"]
         place = reference.stop
     if not frames:
         return text, {}

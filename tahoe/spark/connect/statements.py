@@ -31,7 +31,7 @@ from tahoe.spark.connect.default_words import mentions_default, with_default_val
 from tahoe.spark.connect.merge import merge
 from tahoe.spark.connect.queries import with_frames
 from tahoe.spark.connect.remote_changes import delete, update
-from tahoe.spark.connect.views import create_temporary_view, prepare_permanent_view
+from tahoe.spark.connect.views import cache_view, create_temporary_view, prepare_permanent_view, refuse_cache
 from tahoe.spark.connect.writes_by_name import insert_into
 from tahoe.spark.jvm.local_rows import local_frame
 from tahoe.spark.names.entries import NamedTable, relation_on_server, table_named
@@ -45,7 +45,7 @@ from tahoe.sql.catalog_ddl import CatalogDdl, catalog_ddl
 from tahoe.sql.dialect import SqlSyntaxError
 from tahoe.sql.parameters import all_literals, with_values
 from tahoe.sql.table_name import TableName
-from tahoe.sql.view_statements import ViewStatement, view_statement
+from tahoe.sql.view_statements import CacheStatement, ViewStatement, cache_statement, view_statement
 
 RunSql = Callable[..., DataFrame]
 """PySpark's own ``spark.sql``: text, and then its other arguments."""
@@ -93,6 +93,8 @@ def run_sql(
     except SqlSyntaxError:
         _refuse_changes_of_delta(spark, text)
         return original(spark, text, values, **frames)
+    if word == "CACHE" and (cached := cache_statement(text)) is not None:
+        return run.cache(text, cached)
     view = view_statement(text)
     return run.query(text) if view is None else run.view(text, view)
 
@@ -130,6 +132,17 @@ class _Statements:
             return self._nothing()
         prepare_permanent_view(self._spark, view)
         return self._original(self._spark, text, self._values, **self._frames)
+
+    def cache(self, text: str, statement: CacheStatement) -> DataFrame:
+        """Cache the rows of a query under a new name; a Delta table itself is refused."""
+        query = f"SELECT * FROM {statement.name}" if statement.query is None else statement.query
+        placed, frames = with_frames(self._spark, query, bool(self._frames), self._values)
+        if not frames:
+            return self._original(self._spark, text, self._values, **self._frames)
+        if statement.query is None:
+            raise refuse_cache(statement.name)
+        cache_view(self._original(self._spark, placed, self._values, **self._frames, **frames), statement)
+        return self._nothing()
 
     def row_statement(self, statement: dml.RowStatement) -> DataFrame | None:
         """Run DELETE, UPDATE, MERGE or INSERT."""

@@ -6,6 +6,7 @@ tables, which therefore get the tables' columns first, and the client makes its 
 
 from __future__ import annotations
 
+from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
@@ -17,7 +18,8 @@ from tahoe.spark.jvm.translate import to_spark_schema, with_shown_metadata
 from tahoe.spark.names.entries import NamedTable, relation_on_server
 from tahoe.spark.names.server_catalog import server_relation, set_columns
 from tahoe.spark.write.fitting import nullable_schema
-from tahoe.sql.view_statements import ViewColumn, ViewStatement
+from tahoe.sql.table_name import TableName
+from tahoe.sql.view_statements import CacheStatement, ViewColumn, ViewStatement
 
 
 def create_temporary_view(rows: DataFrame, view: ViewStatement) -> None:
@@ -31,6 +33,34 @@ def create_temporary_view(rows: DataFrame, view: ViewStatement) -> None:
         )
     how = f"create{'OrReplace' if view.replaces else ''}{'Global' if view.scope.startswith('GLOBAL') else ''}TempView"
     getattr(rows, how)(view.name.parts[-1])
+
+
+def cache_view(rows: DataFrame, statement: CacheStatement) -> None:
+    """Create a temporary view of these rows and cache it. Raises `InvalidRequest` for an unknown storage level."""
+    level = StorageLevel.MEMORY_AND_DISK_DESER
+    if statement.storage_level is not None:
+        found = getattr(StorageLevel, statement.storage_level.upper(), None)
+        if not isinstance(found, StorageLevel):
+            raise InvalidRequest(
+                f"'{statement.storage_level}' is no storage level. Give one of PySpark's, such as MEMORY_AND_DISK.",
+                code="DELTA_ILLEGAL_OPTION",
+                option="storageLevel",
+            )
+        level = found
+    rows.createTempView(statement.name.parts[-1])
+    rows.persist(level)
+    if not statement.is_lazy:
+        rows.count()
+
+
+def refuse_cache(name: TableName) -> Unsupported:
+    """The error for the cache of a Delta table, or of a permanent view over some: it would show the rows of one version for ever."""
+    return Unsupported(
+        f"CACHE TABLE of {name} is not supported in a session of Spark Connect: later statements would not read the cached rows. Cache a "
+        f"query: CACHE TABLE a_new_name AS SELECT * FROM {name}.",
+        code="TAHOE_SPARK_CONNECT",
+        table=str(name),
+    )
 
 
 def _with_columns(rows: DataFrame, view: ViewStatement) -> DataFrame:

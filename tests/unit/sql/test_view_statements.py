@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tahoe.sql.table_name import TableName
-from tahoe.sql.view_statements import ViewColumn, ViewStatement, view_statement
+from tahoe.sql.view_statements import CacheStatement, ViewColumn, ViewStatement, cache_statement, view_statement
 
 V = TableName(None, ("v",))
 
@@ -49,3 +49,19 @@ def test_a_view_statement_is_parsed(text: str, expected: ViewStatement) -> None:
 )
 def test_other_statements_are_left_alone(text: str) -> None:
     assert view_statement(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("CACHE TABLE v", CacheStatement(V, False, None, None)),
+        ("cache lazy table v AS SELECT 1", CacheStatement(V, True, None, "SELECT 1")),
+        ("CACHE TABLE v OPTIONS ('storageLevel' = 'DISK_ONLY') SELECT 1", CacheStatement(V, False, "DISK_ONLY", "SELECT 1")),
+        ("CACHE TABLE v OPTIONS (storageLevel 'DISK_ONLY')", CacheStatement(V, False, "DISK_ONLY", None)),
+        ("CACHE TABLE v OPTIONS (other 'x')", None),
+        ("CACHE TABLE", None),
+        ("UNCACHE TABLE v", None),
+    ],
+)
+def test_a_cache_statement_is_parsed(text: str, expected: CacheStatement | None) -> None:
+    assert cache_statement(text) == expected

@@ -13,7 +13,13 @@ QUERIES = {
         ("db.u", None, None, False),
         ("v", None, None, True),
     ],
-    "TABLE t": [("t", None, None, True)],
+    "TABLE t": [("t", None, None, False)],
+    "WITH c AS (TABLE t) TABLE c UNION ALL TABLE u": [("t", None, None, False), ("u", None, None, False)],
+    "SELECT table x, (table.y) FROM t": [("t", None, None, True)],
+    "SELECT * FROM t TABLESAMPLE (50 PERCENT) REPEATABLE (3) x, u TABLESAMPLE (2 ROWS) WHERE a": [
+        ("t", None, None, False),
+        ("u", None, None, True),
+    ],
     "SELECT * FROM t VERSION AS OF 3 WHERE a IN (SELECT b FROM u FOR TIMESTAMP AS OF '2026-01-01' z)": [
         ("t", "3", None, True),
         ("u", None, "'2026-01-01'", False),
@@ -44,6 +50,14 @@ def test_a_reference_has_its_place_in_the_text_with_its_version() -> None:
     text = "SELECT * FROM delta.`/t` VERSION AS OF 1 AS x"
     (actual,) = references(text)
     assert text[actual.start : actual.stop] == "delta.`/t` VERSION AS OF 1"
+
+
+def test_a_reference_has_its_options_and_its_sample() -> None:
+    text = "SELECT * FROM t WITH ('versionAsOf' = '1', pushFilters = false) TABLESAMPLE (5 ROWS) REPEATABLE (1) AS x WHERE a"
+    (actual,) = references(text)
+    assert actual.options == (("versionAsOf", "1"), ("pushFilters", "false"))
+    assert actual.sample == "TABLESAMPLE (5 ROWS) REPEATABLE (1)"
+    assert text[actual.stop :] == " AS x WHERE a"
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ def run_sql(
         return original(spark, text, values, **frames)
     if word == "CACHE" and (cached := cache_statement(text)) is not None:
         return run.cache(text, cached)
-    view = view_statement(text)
+    view = view_statement(text) if word in ("CREATE", "ALTER") else None
     return run.query(text) if view is None else run.view(text, view)
 
 

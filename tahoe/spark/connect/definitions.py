@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.catalog import Column as CatalogColumn
 from pyspark.sql.types import DataType, StructType
 
 from tahoe.api.table import Table
@@ -19,11 +20,12 @@ from tahoe.schema.text_limits import DECLARED_TYPE
 from tahoe.schema.types import StructField
 from tahoe.schema.types import StructType as DeltaStruct
 from tahoe.snapshot.read_errors import naming_table
+from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.frames import text_columns
 from tahoe.spark.commands.named import Creation
 from tahoe.spark.connect.creation import make_table
-from tahoe.spark.jvm.translate import from_spark_schema, to_spark_schema
+from tahoe.spark.jvm.translate import catalog_string, from_spark_schema, to_spark_schema, with_shown_metadata
 from tahoe.spark.names.entries import NamedTable
 from tahoe.spark.names.server_catalog import plain_sql, server_entry
 from tahoe.spark.statements.create_like import definition_of_delta, without_view_properties
@@ -78,6 +80,23 @@ def _like_other_format(spark: SparkSession, statement: parsed.CreateLike) -> Tab
     return TableDefinition(
         schema, tuple(columns), {**without_view_properties(properties), **statement.properties}, comment or None
     )
+
+
+def listed_columns(snapshot: Snapshot) -> list[CatalogColumn]:
+    """Return the columns as ``spark.catalog.listColumns`` does."""
+    partitioned_by = set(snapshot.partition_columns)
+    return [
+        CatalogColumn(
+            name=column.name,
+            description=column.metadata.get("comment"),
+            dataType=catalog_string(column.dataType),
+            nullable=column.nullable,
+            isPartition=column.name in partitioned_by,
+            isBucket=False,
+            isCluster=False,
+        )
+        for column in to_spark_schema(with_shown_metadata(snapshot.schema))
+    ]
 
 
 def altered(spark: SparkSession, table: Table, statement: parsed.TableStatement) -> None:

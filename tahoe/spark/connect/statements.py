@@ -140,7 +140,7 @@ class _Statements:
         if not frames:
             return self._original(self._spark, text, self._values, **self._frames)
         if statement.query is None:
-            raise refuse_cache(statement.name)
+            raise refuse_cache(str(statement.name))
         cache_view(self._original(self._spark, placed, self._values, **self._frames, **frames), statement)
         return self._nothing()
 

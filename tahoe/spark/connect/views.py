@@ -18,7 +18,6 @@ from tahoe.spark.jvm.translate import to_spark_schema, with_shown_metadata
 from tahoe.spark.names.entries import NamedTable, relation_on_server
 from tahoe.spark.names.server_catalog import server_relation, set_columns
 from tahoe.spark.write.fitting import nullable_schema
-from tahoe.sql.table_name import TableName
 from tahoe.sql.view_statements import CacheStatement, ViewColumn, ViewStatement
 
 
@@ -53,13 +52,13 @@ def cache_view(rows: DataFrame, statement: CacheStatement) -> None:
         rows.count()
 
 
-def refuse_cache(name: TableName) -> Unsupported:
+def refuse_cache(name: str) -> Unsupported:
     """The error for the cache of a Delta table, or of a permanent view over some: it would show the rows of one version for ever."""
     return Unsupported(
         f"CACHE TABLE of {name} is not supported in a session of Spark Connect: later statements would not read the cached rows. Cache a "
         f"query: CACHE TABLE a_new_name AS SELECT * FROM {name}.",
         code="TAHOE_SPARK_CONNECT",
-        table=str(name),
+        table=name,
     )
 
 

@@ -27,12 +27,14 @@ from tahoe.spark.connect import pushed_filters
 from tahoe.spark.connect.conditions import as_sql, text_of
 from tahoe.spark.connect.constants import in_utc
 from tahoe.spark.connect.creation import make_table
+from tahoe.spark.connect.definitions import listed_columns
 from tahoe.spark.connect.insert import insert
 from tahoe.spark.connect.queries import rows_named
 from tahoe.spark.connect.server_errors import handle_error
 from tahoe.spark.connect.server_source import serve, without_secrets
 from tahoe.spark.connect.server_store import server_store
 from tahoe.spark.connect.statements import run_sql
+from tahoe.spark.connect.views import refuse_cache
 from tahoe.spark.connect.writes_by_name import existing, insert_into, save_as_table, save_into
 from tahoe.spark.entry_points.catalog_methods import requested_creation
 from tahoe.spark.entry_points.reading import single_path
@@ -84,6 +86,8 @@ def enable_connect(spark: Any, *, through_server: bool = False) -> None:
     wrap(DataFrameWriterV2, "overwrite", _overwrite)
     wrap(Catalog, "createTable", _create_table)
     wrap(Catalog, "tableExists", _table_exists)
+    wrap(Catalog, "listColumns", _list_columns)
+    wrap(Catalog, "cacheTable", _cache_table)
     wrap(DataStreamReader, "load", _load)
     wrap(DataStreamReader, "table", _stream_table)
     wrap(DataStreamWriter, "start", _start)
@@ -233,6 +237,22 @@ def _table_exists(original: Callable[..., bool], catalog: Any, tableName: str, d
     spark = catalog._sparkSession
     path = path_of(parts_of(spark, tableName)) if is_enabled(spark) and dbName is None else None
     return original(catalog, tableName, dbName) if path is None else table_at(spark, path, {}).exists()
+
+
+def _list_columns(original: Callable[..., Any], catalog: Any, tableName: str, dbName: str | None = None) -> Any:  # noqa: N803
+    spark = catalog._sparkSession
+    if not is_enabled(spark):
+        return original(catalog, tableName, dbName)
+    parts = parts_of(spark, tableName)
+    named = table_named(spark, parts if dbName is None else (dbName, *parts))
+    return original(catalog, tableName, dbName) if named is None else listed_columns(named.table.snapshot())
+
+
+def _cache_table(original: Callable[..., None], catalog: Any, tableName: str, storageLevel: Any = None) -> None:  # noqa: N803
+    spark = catalog._sparkSession
+    if is_enabled(spark) and rows_named(spark, parts_of(spark, tableName), {}) is not None:
+        raise refuse_cache(tableName)
+    original(catalog, tableName, storageLevel)
 
 
 # -- streams -----------------------------------------------------------------------------------------------------------------------

@@ -15,15 +15,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
+from pyspark.sql.classic.dataframe import DataFrame
 
 from tahoe.api.process import UNIFORM_RUNTIME
 from tahoe.base.argument_checks import checked_arguments
 from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.spark.catalog.enable_names import enable_names
 from tahoe.spark.catalog.jar_settings import remove_jar_settings
+from tahoe.spark.commands.merge.builder import DeltaMergeBuilder
 from tahoe.spark.entry_points.catalog_methods import wrap_catalog
 from tahoe.spark.entry_points.input_files import wrap_input_files
 from tahoe.spark.entry_points.java_delta_table import add_java_delta_table
+from tahoe.spark.entry_points.merging import wrap_merge_into
 from tahoe.spark.entry_points.reading import wrap_reader
 from tahoe.spark.entry_points.reading_streams import wrap_stream_reader
 from tahoe.spark.entry_points.short_errors import shorten_errors
@@ -136,6 +139,7 @@ def _wrap_classic() -> None:
     wrap_stream_writer()
     wrap_catalog()
     wrap_input_files()
+    wrap_merge_into(DataFrame, DeltaMergeBuilder)
     wrap(SparkSession, "newSession", _new_session)
 
 

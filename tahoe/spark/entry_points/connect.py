@@ -29,6 +29,7 @@ from tahoe.spark.connect.constants import in_utc
 from tahoe.spark.connect.creation import make_table
 from tahoe.spark.connect.definitions import listed_columns
 from tahoe.spark.connect.insert import insert
+from tahoe.spark.connect.merge import RemoteMergeBuilder
 from tahoe.spark.connect.queries import rows_named
 from tahoe.spark.connect.server_errors import handle_error
 from tahoe.spark.connect.server_source import serve, without_secrets
@@ -37,6 +38,7 @@ from tahoe.spark.connect.statements import run_sql
 from tahoe.spark.connect.views import refuse_cache
 from tahoe.spark.connect.writes_by_name import existing, insert_into, save_as_table, save_into
 from tahoe.spark.entry_points.catalog_methods import requested_creation
+from tahoe.spark.entry_points.merging import wrap_merge_into
 from tahoe.spark.entry_points.reading import single_path
 from tahoe.spark.entry_points.wrapping import bound_arguments, is_delta, is_enabled, wrap
 from tahoe.spark.entry_points.writing import configure
@@ -72,6 +74,7 @@ def enable_connect(spark: Any, *, through_server: bool = False) -> None:
     wrap(SparkConnectClient, "_execute_and_fetch_as_iterator", pushed_filters.execute)
     wrap(SparkConnectClient, "_analyze", pushed_filters.analyze)
     wrap(SparkConnectClient, "_handle_error", handle_error)
+    wrap_merge_into(DataFrame, RemoteMergeBuilder)
     wrap(DataFrameReader, "load", _load)
     wrap(DataFrameReader, "table", _read_table)
     wrap(SparkSession, "table", _session_table)

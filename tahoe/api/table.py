@@ -564,8 +564,8 @@ class Table(Readable):
                 symlink_manifests.generate_after_commit(committed.snapshot.refreshed(), committed.actions)
 
         # Compaction is a commit of its own, with hooks of its own: it comes last.
-        own = (write_manifests, convert_to_iceberg, *self._more_hooks, self._compact)
-        return [remember, *txn_hooks.default_hooks(self.clock), *own]
+        hooks = (write_manifests, convert_to_iceberg, *self._more_hooks, self._compact)
+        return [remember, *txn_hooks.default_hooks(self.clock), *hooks]
 
     def _compact(self, committed: Committed) -> None:
         if self._compactor is not None:
@@ -588,10 +588,10 @@ class Table(Readable):
 
 
 def another_handle(table: Table, compactor: Callable[[Table, Committed], None] | None = None) -> Table:
-    """Return a new handle of the same table, with this compactor or that of the table, that shares the newest snapshot with the other handle.
+    """Return a new handle of the same table that shares the newest snapshot with the other handle; `compactor` replaces the table's.
 
-    The new handle has read nothing itself: if the log has lost versions that were read before, since the folder was restored from a copy, it
-    logs a warning and reads the present log. Handles that have read those versions continue to raise `LostVersions`.
+    The new handle has read nothing itself. If the log has lost versions that were read before, because the folder was restored from a
+    copy, the new handle logs a warning and reads the present log; handles that have read those versions continue to raise `LostVersions`.
     """
     hooks, compactor = table._more_hooks, compactor or table._compactor
     other = Table(table.url, store=table.store, clock=table.clock, policy=table.policy, hooks=hooks, compactor=compactor)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from tahoe.expr.parse.lexer import string_value
 from tahoe.sql.dialect import STRING, Cursor, tokenize
 from tahoe.sql.dml import expression_until, quoted_path
 from tahoe.sql.table_name import TableName, take_table
@@ -366,7 +365,7 @@ def _generated(cursor: Cursor) -> dict[str, Any]:
 
 
 def _property(cursor: Cursor) -> tuple[str, str]:
-    key = string_value(cursor.next().text) if cursor.peek().kind == STRING else ".".join(cursor.dotted())
+    key = cursor.key()
     cursor.take_symbol("=")
     if cursor.peek().kind == STRING:
         return key, cursor.string()

@@ -138,6 +138,16 @@ class Cursor:
             parts.append(self.identifier())
         return parts
 
+    def key(self) -> str:
+        """Consume the key of a property, one string or a name with dots; a string that follows is its value."""
+        return string_value(self.next().text) if self.peek().kind == STRING else ".".join(self.dotted())
+
+    def pair(self) -> tuple[str, str]:
+        """Consume a key and its value, a string or one token; the equals sign between them is optional."""
+        key = self.key()
+        self.take_symbol("=")
+        return key, self.string() if self.peek().kind == STRING else self.next().text
+
     def integer(self) -> int:
         """Consume an integer without a sign; raise `SqlSyntaxError` if none follows."""
         token = self.peek()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tahoe.sql.dialect import STRING, Cursor, SqlSyntaxError, tokenize
+from tahoe.sql.dialect import Cursor, SqlSyntaxError, tokenize
 from tahoe.sql.table_name import TableName, take_table
 
 
@@ -82,11 +82,10 @@ def cache_statement(text: str) -> CacheStatement | None:
 
 
 def _storage_level(cursor: Cursor) -> str:
-    key = cursor.string() if cursor.peek().kind == STRING else cursor.identifier()
+    key, value = cursor.pair()
     if key.lower() != "storagelevel":
         cursor.fail("the option storageLevel")
-    cursor.take_symbol("=")
-    return cursor.string()
+    return value
 
 
 def _altered(cursor: Cursor) -> ViewStatement | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -582,22 +581,3 @@ def test_a_setting_without_effect_warns(connect: Any, tmp_path: Path) -> None:
                 connect.range(1).write.format("delta").save(f"file://{tmp_path}/t")
         finally:
             connect.conf.unset(name)
-
-
-def test_columns_are_listed_as_in_a_classic_session(connect: Any, spark: Any) -> None:
-    listed = []
-    for session, context in ((spark, nullcontext()), (connect, remote())):
-        with context:
-            session.sql(
-                "CREATE TABLE of_columns (id BIGINT NOT NULL COMMENT 'key', p INT, s VARCHAR(3)) USING delta PARTITIONED BY (p)"
-            )
-            try:
-                session.sql("ALTER TABLE of_columns ADD COLUMNS (added STRUCT<a: INT, b: ARRAY<DECIMAL(5, 2)>>)")
-                listed.append((session.catalog.listColumns("of_columns"), session.catalog.listColumns("default.of_columns")))
-                if session is connect:
-                    with pytest.raises(Unsupported, match="CACHE TABLE of of_columns is not supported"):
-                        session.catalog.cacheTable("of_columns")
-            finally:
-                session.sql("DROP TABLE of_columns")
-    assert listed[1] == listed[0]
-    assert [column.name for column in listed[1][0]] == ["id", "p", "s", "added"]

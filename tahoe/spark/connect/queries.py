@@ -92,10 +92,15 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceRows:
-    """The rows of a reference to a Delta table, or to a view over some."""
+    """The rows of a reference to a Delta table, or to a view over some.
+
+    Args:
+        table: None for a view, and for a change data feed.
+    """
 
     reference: Reference
     frame: DataFrame
+    table: NamedTable | None = None
 
 
 def references(text: str) -> Iterator[Reference]:
@@ -168,13 +173,7 @@ def _options(cursor: Cursor) -> tuple[tuple[str, str], ...]:
     if not (cursor.comes("WITH") and cursor.peek(1).is_symbol("(")):
         return ()
     cursor.next()
-    return tuple(cursor.listed(lambda: _option(cursor)))
-
-
-def _option(cursor: Cursor) -> tuple[str, str]:
-    key = cursor.string() if cursor.peek().kind == STRING else ".".join(cursor.dotted())
-    cursor.take_symbol("=")
-    return key, cursor.string() if cursor.peek().kind == STRING else cursor.next().text
+    return tuple(cursor.listed(cursor.pair))
 
 
 def _sample(cursor: Cursor) -> str:
@@ -235,10 +234,9 @@ def delta_rows(spark: SparkSession, text: str, values: object = None) -> list[Re
         relation = known[name]
         if isinstance(relation, NamedTable):
             options = dict(reference.options) | _time_travel(spark, reference, values)
-            relation = _frame(spark, relation.table.url, options)
+            delta.append(ReferenceRows(reference, _frame(spark, relation.table.url, options), relation))
         elif relation is not None:
             _refuse_clauses(reference)
-        if relation is not None:
             delta.append(ReferenceRows(reference, relation))
     return delta
 
@@ -265,8 +263,12 @@ def _delta_relation(spark: SparkSession, parts: Sequence[str]) -> NamedTable | D
 
 def _view_rows(spark: SparkSession, view: ServerView) -> DataFrame | None:
     """Return the rows of a view over Delta tables; None for another."""
-    text, frames = with_frames(spark, _qualified(view.query, view.namespace), False)
-    return view.of_query(plain_sql(spark, text, **frames)) if frames else None
+    query = _qualified(view.query, view.namespace)
+    rows = delta_rows(spark, query)
+    if not rows:
+        return None
+    text, frames = with_frames(query, rows, has_frames=False)
+    return view.of_query(plain_sql(spark, text, **frames))
 
 
 def _qualified(query: str, namespace: Sequence[str]) -> str:
@@ -313,15 +315,15 @@ def _table_of_changes(spark: SparkSession, function: str, table: str) -> NamedTa
     return named
 
 
-def with_frames(spark: SparkSession, text: str, has_frames: bool, values: object = None) -> tuple[str, dict[str, Any]]:
-    """Return the text with a placeholder for each reference to a Delta table or a view over some, and the DataFrames of the placeholders.
+def with_frames(text: str, delta: Sequence[ReferenceRows], *, has_frames: bool) -> tuple[str, dict[str, Any]]:
+    """Return the text with a placeholder for each of these references, and the DataFrames of the placeholders.
 
     Args:
+        delta: of the text (`delta_rows`).
         has_frames: whether the text has placeholders already, so that braces in it are escaped.
-        values: of the query's parameters.
     """
     parts, frames, place = [], dict[str, Any](), 0
-    for number, rows in enumerate(delta_rows(spark, text, values)):
+    for number, rows in enumerate(delta):
         key, reference = f"{_PREFIX}{number}", rows.reference
         frames[key] = rows.frame
         alias = reference.name.parts[-1] if reference.name is not None and reference.name.path is None else ""

@@ -174,9 +174,10 @@ class RemoteFiles:
         Args:
             optimized: the option ``optimizeWrite``; None if it is not set. The sizes of the parts are those of Spark's adaptive execution.
         """
+        columns = rows.columns
         if optimizes(rows.sparkSession, self.config, optimized):
-            rows = rebalanced(rows, [name for name in self.config.partition_columns if name in rows.columns])
-        written = written_by(rows, self._target(rows, self.config, self.filled_in(rows.columns), self.options))
+            rows = rebalanced(rows, [name for name in self.config.partition_columns if name in columns])
+        written = written_by(rows, self._target(rows, self.config, self.filled_in(columns), self.options))
         note_numbers(self.transaction, self.config, written)
         return [add for part in written for add in part.adds]
 

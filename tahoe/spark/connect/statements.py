@@ -9,7 +9,7 @@ text ─┬─ Delta's own statements (`tahoe.spark.statements.registry`) ─┐
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -29,7 +29,7 @@ from tahoe.spark.commands.write_options import WriterCall
 from tahoe.spark.connect import definitions
 from tahoe.spark.connect.default_words import mentions_default, with_default_values
 from tahoe.spark.connect.merge import merge
-from tahoe.spark.connect.queries import with_frames
+from tahoe.spark.connect.queries import ReferenceRows, delta_rows, with_frames
 from tahoe.spark.connect.remote_changes import delete, update
 from tahoe.spark.connect.views import cache_view, create_temporary_view, prepare_permanent_view, refuse_cache
 from tahoe.spark.connect.writes_by_name import insert_into
@@ -119,29 +119,32 @@ class _Statements:
 
     def query(self, text: str) -> DataFrame:
         """Run a query."""
-        placed, frames = with_frames(self._spark, text, bool(self._frames), self._values)
+        return self._query(text, delta_rows(self._spark, text, self._values))
+
+    def _query(self, text: str, delta: Sequence[ReferenceRows]) -> DataFrame:
+        placed, frames = with_frames(text, delta, has_frames=bool(self._frames))
         return self._original(self._spark, placed, self._values, **self._frames, **frames)
 
     def view(self, text: str, view: ViewStatement) -> DataFrame:
         """Create or alter a view; over Delta tables, the client makes the rows of a temporary one, and the server stores any other."""
-        placed, frames = with_frames(self._spark, view.query, bool(self._frames), self._values)
-        if not frames:
+        delta = delta_rows(self._spark, view.query, self._values)
+        if not delta:
             return self._original(self._spark, text, self._values, **self._frames)
         if view.scope:
-            create_temporary_view(self._original(self._spark, placed, self._values, **self._frames, **frames), view)
+            create_temporary_view(self._query(view.query, delta), view)
             return self._nothing()
-        prepare_permanent_view(self._spark, view)
+        prepare_permanent_view(self._spark, view, delta)
         return self._original(self._spark, text, self._values, **self._frames)
 
     def cache(self, text: str, statement: CacheStatement) -> DataFrame:
         """Cache the rows of a query under a new name; a Delta table itself is refused."""
         query = f"SELECT * FROM {statement.name}" if statement.query is None else statement.query
-        placed, frames = with_frames(self._spark, query, bool(self._frames), self._values)
-        if not frames:
+        delta = delta_rows(self._spark, query, self._values)
+        if not delta:
             return self._original(self._spark, text, self._values, **self._frames)
         if statement.query is None:
             raise refuse_cache(str(statement.name))
-        cache_view(self._original(self._spark, placed, self._values, **self._frames, **frames), statement)
+        cache_view(self._query(query, delta), statement)
         return self._nothing()
 
     def row_statement(self, statement: dml.RowStatement) -> DataFrame | None:
@@ -168,8 +171,9 @@ class _Statements:
         if not any(each is not None and table_named(self._spark, each.table.identifiers) for each in statements):
             return None
         self._require_literals()
-        for text in texts:
-            run_sql(self._original, self._spark, text, frames=self._frames)
+        for text, statement in zip(texts, statements, strict=True):
+            if statement is None or self.row_statement(statement) is None:
+                self._original(self._spark, text, None, **self._frames)
         return self._nothing()
 
     def _require_literals(self) -> None:

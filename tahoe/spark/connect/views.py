@@ -6,6 +6,8 @@ tables, which therefore get the tables' columns first, and the client makes its 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -13,9 +15,8 @@ from pyspark.sql import functions as sf
 from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.settings.warn_once import warn_once
-from tahoe.spark.connect.queries import references
+from tahoe.spark.connect.queries import ReferenceRows
 from tahoe.spark.jvm.translate import to_spark_schema, with_shown_metadata
-from tahoe.spark.names.entries import NamedTable, relation_on_server
 from tahoe.spark.names.server_catalog import server_relation, set_columns
 from tahoe.spark.write.fitting import nullable_schema
 from tahoe.sql.view_statements import CacheStatement, ViewColumn, ViewStatement
@@ -81,8 +82,11 @@ def _commented(column: ViewColumn) -> Column:
     return own if column.comment is None else own.alias(column.name, metadata={"comment": column.comment})
 
 
-def prepare_permanent_view(spark: SparkSession, view: ViewStatement) -> None:
+def prepare_permanent_view(spark: SparkSession, view: ViewStatement, delta: Sequence[ReferenceRows]) -> None:
     """Give the entries of the query's Delta tables the tables' columns, so that the server can resolve the query.
+
+    Args:
+        delta: the references of the query.
 
     Raises `Unsupported` (`TAHOE_SPARK_CONNECT`) for a table by its path, an older version, or a change data feed: the server knows none.
     """
@@ -94,16 +98,16 @@ def prepare_permanent_view(spark: SparkSession, view: ViewStatement) -> None:
             code="TAHOE_SPARK_CONNECT",
             view=str(view.name),
         )
-    for reference in references(view.query):
+    for rows in delta:
+        reference, table = rows.reference, rows.table
         if reference.name is None:
             raise _not_in_a_view(view, f"{reference.function}(…)")
-        relation = relation_on_server(spark, reference.name.identifiers)
-        if not isinstance(relation, NamedTable):
+        if table is None:
             continue
-        if relation.on_server is None or reference.stop != reference.name_stop:
+        if table.on_server is None or reference.stop != reference.name_stop:
             raise _not_in_a_view(view, view.query[reference.start : reference.stop])
-        columns = to_spark_schema(with_shown_metadata(nullable_schema(relation.table.schema())))
-        set_columns(spark, relation.on_server.parts, columns)
+        columns = to_spark_schema(with_shown_metadata(nullable_schema(table.table.schema())))
+        set_columns(spark, table.on_server.parts, columns)
 
 
 def _not_in_a_view(view: ViewStatement, source: str) -> Unsupported:

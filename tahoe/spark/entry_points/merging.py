@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.sql import Column
 
 from tahoe.ops.merge.clauses import Action, Kind
+from tahoe.spark.commands.checked_arguments import checked_expressions
 from tahoe.spark.commands.merge.builder import DeltaMergeBuilder, merge_builder
 from tahoe.spark.commands.row_command import CommandTarget
 from tahoe.spark.entry_points.wrapping import is_enabled, wrap
@@ -62,8 +63,8 @@ class MergeWriter:
         self._builder.execute()
 
     def add(self, kind: Kind, action: Action, condition: Column | None, values: Mapping[str, Column] | None) -> MergeWriter:
-        """Add a clause; without `values`, it assigns all columns by name."""
-        pairs = None if values is None else tuple(values.items())
+        """Add a clause; without `values`, it assigns all columns by name. Raises `WrongArgument` for values that are no expressions."""
+        pairs = None if values is None else checked_expressions(values, "assignments")
         self._builder = self._builder.with_clause(kind, action, condition, pairs)
         return self
 

@@ -110,10 +110,7 @@ def _table_on_server(spark: SparkSession, parts: Sequence[str]) -> NamedTable | 
 
 
 def relation_on_server(spark: SparkSession, parts: Sequence[str]) -> NamedTable | ServerEntry | None:
-    """Return the Delta table with this name, or the entry of a view or of a table of another format, in a session of Spark Connect.
-
-    Raises no error for an unknown name: the value is None.
-    """
+    """Return what has this name in a session of Spark Connect: a Delta table, or the entry of a view or a table of another format."""
     path = path_of(parts)
     if path is not None:
         return NamedTable(table_at(spark, path, {}), TableName(path))

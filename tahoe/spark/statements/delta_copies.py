@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from tahoe.base.exceptions import Unsupported
-from tahoe.expr.parse.lexer import string_value
 from tahoe.ops.copies.clone import CloneRequest
 from tahoe.spark.commands.upkeep import RESTORE_ROW, restore_table
 from tahoe.spark.copies.clone import CLONE_ROW, NamedCloneRequest, clone_named
@@ -61,7 +60,7 @@ class Clone(DeltaStatement):
             cursor.fail("REPLACE, or IF NOT EXISTS, and not both")
         source = take_table(cursor) or cursor.fail("the table to be cloned")
         version, timestamp = _time_travel(cursor)
-        properties = cursor.listed(lambda: _property(cursor)) if cursor.take("TBLPROPERTIES") else []
+        properties = cursor.listed(cursor.pair) if cursor.take("TBLPROPERTIES") else []
         location = cursor.string() if cursor.take("LOCATION") else None
         cursor.end()
         how = "createIfNotExists" if if_not_exists else how
@@ -196,14 +195,6 @@ def _version(cursor: Cursor) -> int:
         cursor.place = place
         cursor.fail("a version")
     return int(text)
-
-
-def _property(cursor: Cursor) -> tuple[str, str]:
-    """Parse ``'key' = 'value'``; the key may be a string or a name with dots, and the equals sign is optional."""
-    key = string_value(cursor.next().text) if cursor.peek().kind == STRING else ".".join(cursor.dotted())
-    cursor.take_symbol("=")
-    value = cursor.string() if cursor.peek().kind == STRING else cursor.next().text
-    return key, value
 
 
 COPY_STATEMENTS = delta_statements(Clone, Convert, CopyInto, Restore)

@@ -40,7 +40,7 @@ def optimizes(spark: SparkSession, config: TableConfig, option: bool | None) -> 
 
 
 def rebalanced(data: DataFrame, partition_columns: Sequence[str]) -> DataFrame:
-    """Return the rows with a shuffle before the write. Their session needs `settings_of_bins`: otherwise Spark ignores the hint."""
+    """Return the rows with a shuffle before the write. Spark ignores the hint unless adaptive execution is on (`settings_of_bins`)."""
     if partition_columns:
         return data.hint("rebalance", *(sf.col(quote_identifier(name)) for name in partition_columns))
     return data.withColumn(_PART, sf.lit(0)).hint("rebalance", sf.col(_PART)).drop(_PART)

@@ -1,8 +1,9 @@
-"""Views over Delta tables in sessions of Spark Connect whose server has no Tahoe."""
+"""The catalog of a Spark Connect server without Tahoe: views over Delta tables, cached queries, and the columns of tables."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -162,3 +163,22 @@ def test_a_view_has_no_versions(session: Any, clause: str) -> None:
     session.sql("CREATE VIEW v AS SELECT * FROM t")
     with pytest.raises(InvalidRequest, match="v is a view, which has no versions"):
         session.sql(f"SELECT * FROM v {clause}")
+
+
+def test_columns_are_listed_as_in_a_classic_session(connect: Any, spark: Any) -> None:
+    listed = []
+    for session, context in ((spark, nullcontext()), (connect, remote())):
+        with context:
+            session.sql(
+                "CREATE TABLE of_columns (id BIGINT NOT NULL COMMENT 'key', p INT, s VARCHAR(3)) USING delta PARTITIONED BY (p)"
+            )
+            try:
+                session.sql("ALTER TABLE of_columns ADD COLUMNS (added STRUCT<a: INT, b: ARRAY<DECIMAL(5, 2)>>)")
+                listed.append((session.catalog.listColumns("of_columns"), session.catalog.listColumns("default.of_columns")))
+                if session is connect:
+                    with pytest.raises(Unsupported, match="CACHE TABLE of of_columns is not supported"):
+                        session.catalog.cacheTable("of_columns")
+            finally:
+                session.sql("DROP TABLE of_columns")
+    assert listed[1] == listed[0]
+    assert [column.name for column in listed[1][0]] == ["id", "p", "s", "added"]

@@ -10,7 +10,7 @@ from pyspark.sql import Column
 
 from tahoe.ops.merge.clauses import Action, Kind
 from tahoe.spark.commands.checked_arguments import checked_expressions
-from tahoe.spark.commands.merge.builder import DeltaMergeBuilder, merge_builder
+from tahoe.spark.commands.merge.builder import DeltaMergeBuilder, merge_builder, with_clause
 from tahoe.spark.commands.row_command import CommandTarget
 from tahoe.spark.entry_points.wrapping import is_enabled, wrap
 from tahoe.spark.names.entries import parts_of, table_named
@@ -65,7 +65,7 @@ class MergeWriter:
     def add(self, kind: Kind, action: Action, condition: Column | None, values: Mapping[str, Column] | None) -> MergeWriter:
         """Add a clause; without `values`, it assigns all columns by name. Raises `WrongArgument` for values that are no expressions."""
         pairs = None if values is None else checked_expressions(values, "assignments")
-        self._builder = self._builder.with_clause(kind, action, condition, pairs)
+        self._builder = with_clause(self._builder, kind, action, condition, pairs)
         return self
 
 

@@ -74,15 +74,15 @@ class DeltaMergeBuilder:
         Args:
             set: column, or nested field as ``a.b`` → value over both sides. Required.
         """
-        return self.with_clause(Kind.MATCHED, Action.UPDATE, condition, checked_expressions(set, "set", "whenMatchedUpdate"))
+        return with_clause(self, Kind.MATCHED, Action.UPDATE, condition, checked_expressions(set, "set", "whenMatchedUpdate"))
 
     def whenMatchedUpdateAll(self, condition: str | Column | None = None) -> DeltaMergeBuilder:
         """Update matched rows with the source's values, column by column of the same name."""
-        return self.with_clause(Kind.MATCHED, Action.UPDATE, condition, None)
+        return with_clause(self, Kind.MATCHED, Action.UPDATE, condition, None)
 
     def whenMatchedDelete(self, condition: str | Column | None = None) -> DeltaMergeBuilder:
         """Delete matched rows."""
-        return self.with_clause(Kind.MATCHED, Action.DELETE, condition, ())
+        return with_clause(self, Kind.MATCHED, Action.DELETE, condition, ())
 
     def whenNotMatchedInsert(
         self, condition: str | Column | None = None, values: Mapping[str, str | Column] | None = None
@@ -92,13 +92,13 @@ class DeltaMergeBuilder:
         Args:
             values: column → value over the source; other columns are null or generated. Required.
         """
-        return self.with_clause(
-            Kind.NOT_MATCHED, Action.INSERT, condition, checked_expressions(values, "values", "whenNotMatchedInsert")
+        return with_clause(
+            self, Kind.NOT_MATCHED, Action.INSERT, condition, checked_expressions(values, "values", "whenNotMatchedInsert")
         )
 
     def whenNotMatchedInsertAll(self, condition: str | Column | None = None) -> DeltaMergeBuilder:
         """Insert each source row without a match, column by column of the same name."""
-        return self.with_clause(Kind.NOT_MATCHED, Action.INSERT, condition, None)
+        return with_clause(self, Kind.NOT_MATCHED, Action.INSERT, condition, None)
 
     def whenNotMatchedBySourceUpdate(
         self, condition: str | Column | None = None, set: Mapping[str, str | Column] | None = None
@@ -109,11 +109,11 @@ class DeltaMergeBuilder:
             set: column, or nested field as ``a.b`` → value over the target. Required.
         """
         values = checked_expressions(set, "set", "whenNotMatchedBySourceUpdate")
-        return self.with_clause(Kind.NOT_MATCHED_BY_SOURCE, Action.UPDATE, condition, values)
+        return with_clause(self, Kind.NOT_MATCHED_BY_SOURCE, Action.UPDATE, condition, values)
 
     def whenNotMatchedBySourceDelete(self, condition: str | Column | None = None) -> DeltaMergeBuilder:
         """Delete target rows that no source row matches."""
-        return self.with_clause(Kind.NOT_MATCHED_BY_SOURCE, Action.DELETE, condition, ())
+        return with_clause(self, Kind.NOT_MATCHED_BY_SOURCE, Action.DELETE, condition, ())
 
     def withSchemaEvolution(self) -> DeltaMergeBuilder:
         """Let the clauses add columns that only the source has."""
@@ -133,9 +133,15 @@ class DeltaMergeBuilder:
         """
         return explain_merge(self._target, self._request)
 
-    def with_clause(
-        self, kind: Kind, action: Action, condition: object, values: tuple[tuple[str, str | Column], ...] | None
-    ) -> DeltaMergeBuilder:
-        """Add a clause; see `tahoe.ops.merge.clauses.Clause`."""
-        clause = Clause(kind, action, checked_expression(condition), values)
-        return type(self)(self._target, replace(self._request, clauses=(*self._request.clauses, clause)))
+
+def with_clause(
+    builder: DeltaMergeBuilder,
+    kind: Kind,
+    action: Action,
+    condition: object,
+    values: tuple[tuple[str, str | Column], ...] | None,
+) -> DeltaMergeBuilder:
+    """Return the builder with one more clause; see `tahoe.ops.merge.clauses.Clause`."""
+    clause = Clause(kind, action, checked_expression(condition), values)
+    request = replace(builder._request, clauses=(*builder._request.clauses, clause))
+    return type(builder)(builder._target, request)

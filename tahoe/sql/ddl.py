@@ -41,6 +41,7 @@ class Create:
     Args:
         how: ``create``, ``createIfNotExists``, ``replace`` or ``createOrReplace``.
         provider: in lower case; None if it is not stated.
+        head: the text before the query; empty without one.
     """
 
     table: TableName
@@ -54,6 +55,7 @@ class Create:
     properties: dict[str, str] = field(default_factory=dict)
     options: dict[str, str] = field(default_factory=dict)
     query: str | None = None
+    head: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +300,8 @@ def _creation_part(cursor: Cursor, parts: dict[str, Any]) -> None:
         parts["properties"] = dict(cursor.listed(lambda: _property(cursor)))
     elif cursor.take("OPTIONS"):
         parts["options"] = dict(cursor.listed(lambda: _property(cursor)))
-    elif cursor.take("AS") or cursor.comes("SELECT") or cursor.comes("WITH"):
+    elif cursor.take("AS") or cursor.begins_query:
+        parts["head"] = cursor.text[: cursor.peek().start]
         parts["query"] = cursor.rest().rstrip().rstrip(";")
     else:
         cursor.fail("USING, PARTITIONED BY, CLUSTER BY, LOCATION, COMMENT, TBLPROPERTIES, OPTIONS or AS")

@@ -13,7 +13,10 @@ from typing import NoReturn, TypeVar
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.parse.lexer import NAME, STRING, SYMBOL, WORD, pattern_of, scan, string_value, unquoted
 
-__all__ = ["NAME", "STRING", "WORD", "Cursor", "SqlSyntaxError", "Token", "tokenize"]
+__all__ = ["NAME", "QUERY_WORDS", "STRING", "WORD", "Cursor", "SqlSyntaxError", "Token", "tokenize"]
+
+QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
+"""The first words of queries, apart from the seldom MAP and REDUCE."""
 
 _Result = TypeVar("_Result")
 
@@ -79,6 +82,11 @@ class Cursor:
     def at_end(self) -> bool:
         """Whether all tokens are consumed."""
         return self.place >= len(self.tokens)
+
+    @property
+    def begins_query(self) -> bool:
+        """Whether a query may follow."""
+        return self.peek().is_symbol("(") or self.peek().is_word(*QUERY_WORDS)
 
     def comes(self, *words: str) -> bool:
         """Whether these keywords follow, in this order."""

@@ -5,10 +5,10 @@ Spark's own parser reads these statements in a classic session. A client of Spar
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tahoe.expr.tree.predicate import quote_identifier
-from tahoe.sql.dialect import Cursor, tokenize
+from tahoe.sql.dialect import QUERY_WORDS, Cursor, tokenize
 from tahoe.sql.table_name import TableName, take_table
 
 _CLAUSES = ("SET", "WHERE", "USING", "ON", "WHEN", "VALUES", "SELECT", "BY", "PARTITION", "REPLACE", "TABLE", "FROM", "WITH")
@@ -75,6 +75,7 @@ class Insert:
         columns: of the column list; None without one.
         partition: the columns of PARTITION, each with its value as text; None for a value from the query.
         query: with the named queries of a WITH before INSERT.
+        head: the text before the query, from INSERT on.
     """
 
     table: TableName
@@ -85,6 +86,7 @@ class Insert:
     partition: tuple[tuple[str, str | None], ...] = ()
     replace_where: str | None = None
     schema_evolution: bool = False
+    head: str = field(default="", compare=False)
 
 
 RowStatement = Delete | Update | Merge | Insert
@@ -227,6 +229,7 @@ def _named_queries(cursor: Cursor) -> str:
 
 
 def _insert(cursor: Cursor, queries: str) -> Insert | None:
+    start = cursor.peek(-1).start
     evolves = cursor.take("WITH", "SCHEMA", "EVOLUTION")
     overwrite = cursor.take("OVERWRITE")
     if not overwrite:
@@ -239,14 +242,15 @@ def _insert(cursor: Cursor, queries: str) -> Insert | None:
     by_name = cursor.take("BY", "NAME")
     replace_where = None
     if cursor.take("REPLACE", "WHERE"):
-        replace_where = expression_until(cursor, "SELECT", "VALUES", "TABLE", "FROM", "WITH")
+        replace_where = expression_until(cursor, *QUERY_WORDS)
     columns = None
-    if cursor.peek().is_symbol("(") and not cursor.peek(1).is_word("SELECT", "WITH", "VALUES", "TABLE", "FROM"):
+    if cursor.peek().is_symbol("(") and not cursor.peek(1).is_word(*QUERY_WORDS):
         columns = tuple(cursor.listed(cursor.identifier))
     if cursor.at_end:
         cursor.fail("a query")
-    query = cursor.rest().rstrip().rstrip(";")
-    return Insert(table, overwrite, queries + query, columns, by_name, tuple(partition), replace_where, evolves)
+    head = cursor.text[start : cursor.peek().start]
+    query = queries + cursor.rest().rstrip().rstrip(";")
+    return Insert(table, overwrite, query, columns, by_name, tuple(partition), replace_where, evolves, head)
 
 
 def _partition(cursor: Cursor) -> tuple[str, str | None]:

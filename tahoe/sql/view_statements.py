@@ -97,7 +97,7 @@ def _altered(cursor: Cursor) -> ViewStatement | None:
 def _begins_query(cursor: Cursor) -> bool:
     if cursor.comes("WITH", "SCHEMA") and not cursor.peek(2).is_word("AS"):
         return False
-    return cursor.peek().is_symbol("(") or cursor.peek().is_word("SELECT", "WITH", "FROM", "VALUES", "TABLE")
+    return cursor.begins_query
 
 
 def _created(cursor: Cursor) -> ViewStatement | None:

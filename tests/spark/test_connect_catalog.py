@@ -158,6 +158,31 @@ def test_a_table_is_sampled_and_read_with_options(session: Any) -> None:
     assert rows(session, "(SELECT id, name FROM t) UNION ALL TABLE t") == [(2, "b"), (2, "b")]
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        "INSERT INTO p SELECT * FROM t",
+        "INSERT INTO p TABLE t",
+        "WITH w AS (SELECT * FROM t WHERE name <> '{id}') INSERT OVERWRITE TABLE p SELECT * FROM w",
+        "CREATE TABLE q USING parquet COMMENT 'of {t}' AS SELECT * FROM t",
+        "CREATE TABLE q USING csv TABLE t",
+    ],
+)
+def test_rows_of_a_table_are_written_to_another_format(session: Any, write: str) -> None:
+    session.sql("CREATE TABLE p (id INT, name STRING) USING parquet")
+    session.sql(write)
+    assert rows(session, f"SELECT * FROM {'q' if write.startswith('CREATE') else 'p'}") == [(1, "a"), (2, "b")]
+
+
+def test_all_parts_of_an_insert_into_several_tables_read_the_same_version(session: Any) -> None:
+    session.sql("CREATE TABLE p (id INT, name STRING) USING parquet")
+    session.sql(
+        "FROM t INSERT INTO t SELECT id + 10, name WHERE id = 1 INSERT INTO p SELECT * INSERT INTO t SELECT id + 20, name"
+    )
+    assert rows(session, "SELECT * FROM p") == [(1, "a"), (2, "b")]
+    assert [key for key, _ in rows(session, "SELECT * FROM t")] == [1, 2, 11, 21, 22]
+
+
 @pytest.mark.parametrize("clause", ["VERSION AS OF 0", "TIMESTAMP AS OF '2020-01-01'", "WITH ('versionAsOf' = '0')"])
 def test_a_view_has_no_versions(session: Any, clause: str) -> None:
     session.sql("CREATE VIEW v AS SELECT * FROM t")

@@ -315,11 +315,12 @@ def _table_of_changes(spark: SparkSession, function: str, table: str) -> NamedTa
     return named
 
 
-def with_frames(text: str, delta: Sequence[ReferenceRows], *, has_frames: bool) -> tuple[str, dict[str, Any]]:
+def with_frames(text: str, delta: Sequence[ReferenceRows], *, has_frames: bool, head: str = "") -> tuple[str, dict[str, Any]]:
     """Return the text with a placeholder for each of these references, and the DataFrames of the placeholders.
 
     Args:
         delta: of the text (`delta_rows`).
+        head: a text that is placed before it, without references.
         has_frames: whether the text has placeholders already, so that braces in it are escaped.
     """
     parts, frames, place = [], dict[str, Any](), 0
@@ -332,8 +333,28 @@ def with_frames(text: str, delta: Sequence[ReferenceRows], *, has_frames: bool) 
         parts += [_escaped(text[place : reference.start], has_frames), f"{{{key}}}{sample}{shown}"]
         place = reference.stop
     if not frames:
-        return text, {}
-    return "".join([*parts, _escaped(text[place:], has_frames)]), frames
+        return head + text, {}
+    return "".join([_escaped(head, has_frames), *parts, _escaped(text[place:], has_frames)]), frames
+
+
+def with_versions(spark: SparkSession, text: str, versions: dict[TableName, int | None]) -> str:
+    """Return the text with a version after each Delta table that has none.
+
+    Args:
+        versions: of the tables that were resolved before, None for those of other formats; it receives the others.
+    """
+    parts, place = [], 0
+    for reference in references(text):
+        name = reference.name
+        if name is None or reference.version or reference.timestamp or reference.options:
+            continue
+        if name not in versions:
+            named = table_named(spark, name.identifiers)
+            versions[name] = None if named is None else named.table.snapshot().version
+        if versions[name] is not None:
+            parts.append(f"{text[place : reference.name_stop]} VERSION AS OF {versions[name]}")
+            place = reference.name_stop
+    return "".join([*parts, text[place:]])
 
 
 def rows_named(spark: SparkSession, parts: Sequence[str], options: Mapping[str, str]) -> DataFrame | None:

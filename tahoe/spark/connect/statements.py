@@ -29,7 +29,7 @@ from tahoe.spark.commands.write_options import WriterCall
 from tahoe.spark.connect import definitions
 from tahoe.spark.connect.default_words import mentions_default, with_default_values
 from tahoe.spark.connect.merge import merge
-from tahoe.spark.connect.queries import ReferenceRows, delta_rows, with_frames
+from tahoe.spark.connect.queries import ReferenceRows, delta_rows, with_frames, with_versions
 from tahoe.spark.connect.remote_changes import delete, update
 from tahoe.spark.connect.views import cache_view, create_temporary_view, prepare_permanent_view, refuse_cache
 from tahoe.spark.connect.writes_by_name import insert_into
@@ -92,7 +92,7 @@ def run_sql(
             return original(spark, text, values, **frames) if result is None else result
     except SqlSyntaxError:
         _refuse_changes_of_delta(spark, text)
-        return original(spark, text, values, **frames)
+        return run.query(text) if word in ("CREATE", "INSERT") else original(spark, text, values, **frames)
     if word == "CACHE" and (cached := cache_statement(text)) is not None:
         return run.cache(text, cached)
     view = view_statement(text) if word in ("CREATE", "ALTER") else None
@@ -121,9 +121,14 @@ class _Statements:
         """Run a query."""
         return self._query(text, delta_rows(self._spark, text, self._values))
 
-    def _query(self, text: str, delta: Sequence[ReferenceRows]) -> DataFrame:
-        placed, frames = with_frames(text, delta, has_frames=bool(self._frames))
+    def _query(self, text: str, delta: Sequence[ReferenceRows], head: str = "") -> DataFrame:
+        placed, frames = with_frames(text, delta, head=head, has_frames=bool(self._frames))
         return self._original(self._spark, placed, self._values, **self._frames, **frames)
+
+    def _written_by_server(self, head: str, query: str | None) -> DataFrame | None:
+        """Run a statement that writes the rows of a query over Delta tables to a table of another format."""
+        delta = () if query is None else delta_rows(self._spark, query, self._values)
+        return self._query(str(query), delta, head) if delta else None
 
     def view(self, text: str, view: ViewStatement) -> DataFrame:
         """Create or alter a view; over Delta tables, the client makes the rows of a temporary one, and the server stores any other."""
@@ -153,7 +158,7 @@ class _Statements:
         if not isinstance(named, NamedTable):
             if named is not None and named.is_view and not isinstance(statement, dml.Insert):
                 raise _view_as_target(named, str(statement.table))
-            return None
+            return self._written_by_server(statement.head, statement.query) if isinstance(statement, dml.Insert) else None
         if isinstance(statement, dml.Insert):
             return self._insert(named, statement)
         self._require_literals()
@@ -171,7 +176,10 @@ class _Statements:
         if not any(each is not None and table_named(self._spark, each.table.identifiers) for each in statements):
             return None
         self._require_literals()
-        for text, statement in zip(texts, statements, strict=True):
+        # All parts read the same versions, also of a table that an earlier part changes.
+        versions = dict[TableName, int | None]()
+        for text in [with_versions(self._spark, text, versions) for text in texts]:
+            statement = dml.row_statement(text)
             if statement is None or self.row_statement(statement) is None:
                 self._original(self._spark, text, None, **self._frames)
         return self._nothing()
@@ -240,7 +248,7 @@ class _Statements:
     def _create(self, statement: ddl.Create) -> DataFrame | None:
         provider = statement.provider or str(self._spark.conf.get("spark.sql.sources.default", "parquet")).lower()
         if statement.table.path is None and provider != "delta":
-            return None
+            return self._written_by_server(statement.head, statement.query)
         if statement.table.path is not None and statement.provider not in (None, "delta"):
             raise InvalidRequest(
                 f"{statement.table} is a Delta table, and USING {statement.provider} names another format.",

@@ -129,3 +129,11 @@ def test_a_creation_has_all_clauses() -> None:
 def test_invalid_syntax_is_an_error(text: str) -> None:
     with pytest.raises(SqlSyntaxError, match="expected"):
         table_statement(text)
+
+
+@pytest.mark.parametrize("query", ["AS SELECT 1", "SELECT 1", "TABLE b", "VALUES (1)", "(SELECT 1)", "AS FROM b SELECT *"])
+def test_a_creation_has_a_query_with_or_without_as(query: str) -> None:
+    statement = table_statement(f"CREATE TABLE t USING csv {query};")
+    assert isinstance(statement, Create)
+    assert statement.query == query.removeprefix("AS ")
+    assert statement.head + statement.query == f"CREATE TABLE t USING csv {query}"

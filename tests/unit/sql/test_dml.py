@@ -114,3 +114,9 @@ def test_named_queries_before_a_merge_belong_to_its_source(source: str, expected
 )
 def test_an_insert_into_several_tables_is_one_for_each(text: str, expected: tuple[str, ...]) -> None:
     assert several_inserts(text) == expected
+
+
+def test_the_text_before_the_query_of_an_insert_is_known() -> None:
+    statement = row_statement("WITH a AS (SELECT 1) INSERT INTO TABLE t PARTITION (p = 'x') (b)\nSELECT * FROM a; ")
+    assert isinstance(statement, Insert)
+    assert statement.head + statement.query == "INSERT INTO TABLE t PARTITION (p = 'x') (b)\nWITH a AS (SELECT 1) SELECT * FROM a"

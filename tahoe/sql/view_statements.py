@@ -21,12 +21,14 @@ class ViewStatement:
     """A statement that gives a view its query.
 
     Args:
-        query: the text after AS.
+        query: the text after AS; empty for a view of a data source.
         columns: the list after the name; empty if there is none.
         alters: whether it is ALTER VIEW.
         replaces: whether it has OR REPLACE.
         scope: ``TEMPORARY`` or ``GLOBAL TEMPORARY``; empty for a permanent view.
         comment: of the view.
+        source: the format after USING, in lower case; empty for a view of a query.
+        options: of the source.
     """
 
     name: TableName
@@ -36,6 +38,13 @@ class ViewStatement:
     replaces: bool = False
     scope: str = ""
     comment: str | None = None
+    source: str = ""
+    options: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The identifiers by which the view is found."""
+        return (*(["global_temp"] if self.scope.startswith("GLOBAL") else []), *self.name.identifiers)
 
 
 def view_statement(text: str) -> ViewStatement | None:
@@ -112,13 +121,25 @@ def _created(cursor: Cursor) -> ViewStatement | None:
         return None
     columns = tuple(cursor.listed(lambda: _column(cursor))) if cursor.peek().is_symbol("(") else ()
     comment = None
-    while not cursor.take("AS"):
+    while not cursor.take("AS") and not cursor.comes("USING"):
         if cursor.take("COMMENT"):
             comment = cursor.string()
         else:
             _skip(cursor)
     scope = ("GLOBAL " if is_global else "") + "TEMPORARY" if is_temporary else ""
-    return ViewStatement(name, cursor.rest(), columns, replaces=replaces, scope=scope, comment=comment)
+    source, options = _source(cursor)
+    query = "" if source else cursor.rest()
+    return ViewStatement(name, query, columns, replaces=replaces, scope=scope, comment=comment, source=source, options=options)
+
+
+def _source(cursor: Cursor) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Consume ``USING source [OPTIONS (…)]``."""
+    if not cursor.take("USING"):
+        return "", ()
+    source = cursor.identifier().lower()
+    options = tuple(cursor.listed(cursor.pair)) if cursor.take("OPTIONS") else ()
+    cursor.end()
+    return source, options
 
 
 def _column(cursor: Cursor) -> ViewColumn:
@@ -127,7 +148,7 @@ def _column(cursor: Cursor) -> ViewColumn:
 
 def _skip(cursor: Cursor) -> None:
     """Skip a word between the columns and the query, or the brackets after one."""
-    if cursor.at_end or cursor.peek().is_word("USING"):
+    if cursor.at_end:
         cursor.fail("AS and a query")
     if cursor.peek().is_symbol("("):
         cursor.bracketed()

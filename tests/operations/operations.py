@@ -20,7 +20,6 @@ from tahoe.tables import DeltaTable
 
 __all__ = [
     "FEED",
-    "LEFT_ON_CONNECT",
     "LEFT_ON_S3",
     "OPERATIONS",
     "ROWS",
@@ -558,7 +557,5 @@ _READS = (
 
 OPERATIONS = (*_WRITERS, *_ROW_CHANGES, *_MERGES, *_UPKEEP, *_DEFINITIONS, *_READS)
 
-LEFT_ON_CONNECT = {"temporary view": "the view shows the version of its creation: the server has its plan"}
-"""Operations with another outcome in a session of Spark Connect, with the reason."""
 LEFT_ON_S3 = {"vacuum": "as in delta-spark, its start and end are not in the history unless a setting says so"}
 """Operations with another outcome on S3, with the reason."""

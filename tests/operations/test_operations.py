@@ -24,7 +24,7 @@ import pytest
 
 from tests.interop.azurite import ACCOUNT, KEY, azurite
 from tests.java_options import JAVA_OPTIONS
-from tests.operations.operations import LEFT_ON_CONNECT, LEFT_ON_S3, OPERATIONS
+from tests.operations.operations import LEFT_ON_S3, OPERATIONS
 from tests.spark.connect_server import server
 from tests.spark.own_spark import ROOT
 from tests.spark.standalone import cluster
@@ -146,7 +146,6 @@ def test_operations_have_the_outcome_of_a_classic_session_on_a_local_disk(sessio
     different = {name: (actual.get(name), outcome) for name, outcome in expected.items() if actual.get(name) != outcome}
     left = {*LEFT_ON_S3} if store.root.startswith("s3:") else set()
     if session.startswith("Connect"):
-        left |= {*LEFT_ON_CONNECT}
         left |= {name for version, names in LEFT_BEFORE.items() if pyspark.__version__ < version for name in names}
     assert different.keys() == left & set(NAMES), "\n".join(
         f"{name}:\n  {here}\n  {there}" for name, (here, there) in different.items()

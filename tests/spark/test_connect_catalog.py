@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.errors import AnalysisException
+from pyspark.sql import functions as sf
 
 from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tests.spark.connect_server import remote
@@ -102,10 +104,72 @@ def test_a_temporary_view_has_its_columns_and_comments(session: Any) -> None:
             session.sql("CREATE OR REPLACE TEMPORARY VIEW tv (key) AS SELECT * FROM t")
         with pytest.raises(Unsupported, match="through the temporary view tv"):
             session.sql("DELETE FROM tv")
-        with pytest.raises(Unsupported, match="ALTER VIEW of the temporary view tv"):
-            session.sql("ALTER VIEW tv AS SELECT id FROM t")
+        session.sql("ALTER VIEW tv AS SELECT id FROM t")
+        assert rows(session, "SELECT * FROM tv") == [(1,), (2,)]
     finally:
         session.sql("DROP VIEW tv")
+
+
+@pytest.fixture
+def views(session: Any) -> Iterator[dict[str, str]]:
+    """Temporary views of the rows of `t` with an odd key, by the way of their creation, with the names for queries."""
+    frame = session.table("t").where("id % 2 = 1")
+    frame.createTempView("of_frame")
+    frame.createGlobalTempView("of_all")
+    session.sql("CREATE TEMPORARY VIEW of_query AS SELECT * FROM t WHERE id % 2 = 1")
+    session.sql("CREATE TEMPORARY VIEW of_view AS SELECT v.* FROM of_query v JOIN of_frame USING (id)")
+    location = session.sql("DESCRIBE DETAIL t").first().location
+    session.sql(f"CREATE TEMPORARY VIEW of_source USING delta OPTIONS (path '{location}')")
+    yield {name: name for name in ("of_frame", "of_query", "of_view", "of_source")} | {"of_all": "global_temp.of_all"}
+    for name in ("of_frame", "of_query", "of_view", "of_source", "global_temp.of_all"):
+        session.sql(f"DROP VIEW IF EXISTS {name}")
+
+
+def test_temporary_views_show_the_newest_rows(session: Any, views: dict[str, str]) -> None:
+    session.sql("INSERT INTO t VALUES (3, 'c')")
+    for name in views.values():
+        assert rows(session, f"SELECT * FROM {name} WHERE id <> 2") == [(1, "a"), (3, "c")], name
+        assert session.table(name).where("id = 3").count() == 1, name
+    session.sql("MERGE INTO t USING of_query q ON t.id = q.id WHEN MATCHED THEN UPDATE SET name = q.name || '!'")
+    assert rows(session, "SELECT name FROM of_frame") == [("a!",), ("c!",)]
+
+
+def test_a_temporary_view_of_a_version_keeps_it(session: Any) -> None:
+    session.sql("CREATE OR REPLACE TEMPORARY VIEW of_version AS SELECT * FROM t VERSION AS OF 1")
+    session.sql("DELETE FROM t")
+    assert rows(session, "SELECT * FROM of_version") == [(1, "a"), (2, "b")]
+    session.sql("DROP VIEW of_version")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE OR REPLACE TEMPORARY VIEW of_query AS SELECT 5 AS id, 'x' AS name",
+        "CREATE OR REPLACE TEMPORARY VIEW of_query AS SELECT id + 4 AS id, 'x' AS name FROM t WHERE id = 1",
+        "ALTER VIEW of_query AS SELECT 5 AS id, 'x' AS name",
+    ],
+)
+def test_a_replaced_temporary_view_shows_its_new_rows(session: Any, views: dict[str, str], statement: str) -> None:
+    session.sql(statement)
+    assert rows(session, "SELECT * FROM of_query") == [(5, "x")]
+    assert rows(session, "SELECT * FROM of_view") == [(1, "a")]
+
+
+def test_a_view_of_files_replaces_one_of_a_table(session: Any, views: dict[str, str], tmp_path: Path) -> None:
+    session.range(3).select("id", sf.lit("x").alias("name")).write.json(str(tmp_path / "files"))
+    session.sql(f"CREATE OR REPLACE TEMPORARY VIEW of_query USING json OPTIONS (path '{tmp_path}/files')")
+    assert rows(session, "SELECT count(*) FROM of_query") == [(3,)]
+
+
+def test_a_cached_temporary_view_keeps_the_rows_of_then(session: Any, views: dict[str, str]) -> None:
+    session.sql("INSERT INTO t VALUES (3, 'c')")
+    session.sql("CACHE TABLE of_query")
+    session.catalog.cacheTable("global_temp.of_all")
+    session.sql("INSERT INTO t VALUES (5, 'e')")
+    for name in ("of_query", "global_temp.of_all"):
+        assert rows(session, f"SELECT id FROM {name}") == [(1,), (3,)]
+        assert "InMemoryRelation" in session.table(name)._explain_string()
+    session.catalog.clearCache()
 
 
 def test_a_table_with_its_database_is_found_beside_a_temporary_view(session: Any) -> None:
@@ -136,7 +200,7 @@ def test_a_query_is_cached_under_a_new_name_and_a_table_is_not(session: Any) -> 
     session.sql("CACHE TABLE cached OPTIONS ('storageLevel' = 'MEMORY_ONLY') AS SELECT id + 1 AS id FROM t")
     try:
         assert rows(session, "SELECT * FROM cached") == [(2,), (3,)]
-        assert "InMemoryTableScan" in session.table("cached")._explain_string()
+        assert "InMemoryRelation" in session.table("cached")._explain_string()
     finally:
         session.sql("UNCACHE TABLE cached")
         session.sql("DROP VIEW cached")

@@ -3,7 +3,7 @@
 A server resolves neither ``delta.`/path` `` nor the location of a table of a Python data source. So the client finds the references in the
 text, and sends the query with one DataFrame for each (PySpark's ``spark.sql(text, name=frame)``). All other text stays as it is.
 
-A permanent view over Delta tables becomes the DataFrame of its query in the same way.
+A view over Delta tables becomes the DataFrame of its query in the same way.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from tahoe.spark.connect.constants import constant_of, has_subquery, take_value
 from tahoe.spark.names.entries import NamedTable, parts_of, relation_on_server, table_named
 from tahoe.spark.names.server_catalog import ServerEntry, plain_sql
 from tahoe.spark.names.server_views import ServerView, server_view
+from tahoe.spark.names.temporary_views import rows_of_view
 from tahoe.sql.dialect import NAME, STRING, Cursor, Token, tokenize
 from tahoe.sql.dml import expression_until
 from tahoe.sql.table_name import TableName, name_at
@@ -253,12 +254,13 @@ def _refuse_clauses(view: Reference) -> None:
 
 
 def _delta_relation(spark: SparkSession, parts: Sequence[str]) -> NamedTable | DataFrame | None:
-    """Return a Delta table, or the rows of a permanent view over Delta tables; None for every other name."""
+    """Return a Delta table, or the rows of a view over Delta tables; None for every other name."""
     relation = relation_on_server(spark, parts)
-    if isinstance(relation, ServerEntry):
-        is_permanent = relation.is_view and not relation.is_temporary
-        return _view_rows(spark, server_view(spark, relation)) if is_permanent else None
-    return relation
+    if not isinstance(relation, ServerEntry):
+        return relation
+    if relation.is_temporary:
+        return rows_of_view(spark, relation)
+    return _view_rows(spark, server_view(spark, relation)) if relation.is_view else None
 
 
 def _view_rows(spark: SparkSession, view: ServerView) -> DataFrame | None:
@@ -358,7 +360,7 @@ def with_versions(spark: SparkSession, text: str, versions: dict[TableName, int 
 
 
 def rows_named(spark: SparkSession, parts: Sequence[str], options: Mapping[str, str]) -> DataFrame | None:
-    """Return the rows of a Delta table, or of a permanent view over Delta tables; None for every other name.
+    """Return the rows of a Delta table, or of a view over Delta tables; None for every other name.
 
     Args:
         options: of the reader, for a table.

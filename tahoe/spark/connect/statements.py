@@ -29,13 +29,15 @@ from tahoe.spark.commands.write_options import WriterCall
 from tahoe.spark.connect import definitions
 from tahoe.spark.connect.default_words import mentions_default, with_default_values
 from tahoe.spark.connect.merge import merge
+from tahoe.spark.connect.pushed_filters import forget_persisted
 from tahoe.spark.connect.queries import ReferenceRows, delta_rows, with_frames, with_versions
 from tahoe.spark.connect.remote_changes import delete, update
-from tahoe.spark.connect.views import cache_view, create_temporary_view, prepare_permanent_view, refuse_cache
+from tahoe.spark.connect.views import as_temporary, cache_view, create_temporary_view, prepare_cache, prepare_permanent_view
 from tahoe.spark.connect.writes_by_name import insert_into
 from tahoe.spark.jvm.local_rows import local_frame
 from tahoe.spark.names.entries import NamedTable, relation_on_server, table_named
 from tahoe.spark.names.server_catalog import ServerEntry
+from tahoe.spark.names.temporary_views import forget_view
 from tahoe.spark.statements.create_like import other_format
 from tahoe.spark.statements.registry import parse
 from tahoe.spark.statements.statement_types import DeltaStatement
@@ -70,6 +72,8 @@ def run_sql(
     word = "" if first is None else first[1].upper()
     if word == "EXPLAIN":
         return original(spark, text, values, **frames)
+    if word == "CLEAR":
+        forget_persisted(spark.client)
     if word == "BEGIN":
         _refuse_scripts(spark, text)
         return original(spark, text, values, **frames)
@@ -132,23 +136,29 @@ class _Statements:
 
     def view(self, text: str, view: ViewStatement) -> DataFrame:
         """Create or alter a view; over Delta tables, the client makes the rows of a temporary one, and the server stores any other."""
+        if view.source == "delta" and view.scope:
+            create_temporary_view(self._spark.read.format("delta").options(**dict(view.options)).load(), view)
+            return self._nothing()
         delta = delta_rows(self._spark, view.query, self._values)
         if not delta:
-            return self._original(self._spark, text, self._values, **self._frames)
-        if view.scope:
-            create_temporary_view(self._query(view.query, delta), view)
+            result = self._original(self._spark, text, self._values, **self._frames)
+            if view.scope or view.alters:
+                forget_view(self._spark, view.parts)
+            return result
+        if (temporary := as_temporary(self._spark, view)) is not None:
+            create_temporary_view(self._query(view.query, delta), temporary)
             return self._nothing()
         prepare_permanent_view(self._spark, view, delta)
         return self._original(self._spark, text, self._values, **self._frames)
 
     def cache(self, text: str, statement: CacheStatement) -> DataFrame:
-        """Cache the rows of a query under a new name; a Delta table itself is refused."""
-        query = f"SELECT * FROM {statement.name}" if statement.query is None else statement.query
-        delta = delta_rows(self._spark, query, self._values)
-        if not delta:
+        """Cache the rows of a query under a new name, or of a temporary view; a Delta table itself is refused."""
+        query = statement.query
+        delta = () if query is None else delta_rows(self._spark, query, self._values)
+        if query is None:
+            prepare_cache(self._spark, statement.name.identifiers)
+        if query is None or not delta:
             return self._original(self._spark, text, self._values, **self._frames)
-        if statement.query is None:
-            raise refuse_cache(str(statement.name))
         cache_view(self._query(query, delta), statement)
         return self._nothing()
 

@@ -1,12 +1,14 @@
 """Views over Delta tables in sessions of Spark Connect.
 
-A temporary view is one of a DataFrame. A permanent one is in the server's catalog: the server resolves its query by the entries of the
-tables, which therefore get the tables' columns first, and the client makes its rows (`tahoe.spark.connect.queries`).
+A temporary view is one of a DataFrame (`tahoe.spark.names.temporary_views`). A permanent one is in the server's catalog: the server
+resolves its query by the entries of the tables, which therefore get the tables' columns first, and the client makes its rows
+(`tahoe.spark.connect.queries`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -15,11 +17,24 @@ from pyspark.sql import functions as sf
 from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.settings.warn_once import warn_once
-from tahoe.spark.connect.queries import ReferenceRows
+from tahoe.spark.connect.queries import ReferenceRows, rows_named
 from tahoe.spark.jvm.translate import to_spark_schema, with_shown_metadata
-from tahoe.spark.names.server_catalog import server_relation, set_columns
+from tahoe.spark.names.server_catalog import plain_sql, server_relation, set_columns
+from tahoe.spark.names.temporary_views import forget_view, rows_of_view
 from tahoe.spark.write.fitting import nullable_schema
 from tahoe.sql.view_statements import CacheStatement, ViewColumn, ViewStatement
+
+
+def as_temporary(spark: SparkSession, view: ViewStatement) -> ViewStatement | None:
+    """Return the statement that creates a temporary view: this one, or the replacement of the one that ALTER VIEW names; None for a
+    permanent view.
+    """
+    if not view.alters:
+        return view if view.scope else None
+    altered = server_relation(spark, view.name.identifiers)
+    if altered is None or not altered.is_temporary:
+        return None
+    return replace(view, replaces=True, scope="TEMPORARY" if len(altered.parts) == 1 else "GLOBAL TEMPORARY")
 
 
 def create_temporary_view(rows: DataFrame, view: ViewStatement) -> None:
@@ -37,24 +52,35 @@ def create_temporary_view(rows: DataFrame, view: ViewStatement) -> None:
 
 def cache_view(rows: DataFrame, statement: CacheStatement) -> None:
     """Create a temporary view of these rows and cache it. Raises `InvalidRequest` for an unknown storage level."""
-    level = StorageLevel.MEMORY_AND_DISK_DESER
-    if statement.storage_level is not None:
-        found = getattr(StorageLevel, statement.storage_level.upper(), None)
-        if not isinstance(found, StorageLevel):
+    name, options = statement.name.parts[-1], ""
+    if (level := statement.storage_level) is not None:
+        if not isinstance(getattr(StorageLevel, level.upper(), None), StorageLevel):
             raise InvalidRequest(
-                f"'{statement.storage_level}' is no storage level. Give one of PySpark's, such as MEMORY_AND_DISK.",
+                f"'{level}' is no storage level. Give one of PySpark's, such as MEMORY_AND_DISK.",
                 code="DELTA_ILLEGAL_OPTION",
                 option="storageLevel",
             )
-        level = found
-    rows.createTempView(statement.name.parts[-1])
-    rows.persist(level)
-    if not statement.is_lazy:
-        rows.count()
+        options = f" OPTIONS ('storageLevel' = '{level}')"
+    rows.createTempView(name)
+    forget_view(rows.sparkSession, (name,))
+    plain_sql(rows.sparkSession, f"CACHE {'LAZY ' if statement.is_lazy else ''}TABLE {quote_identifier(name)}{options}")
 
 
-def refuse_cache(name: str) -> Unsupported:
-    """The error for the cache of a Delta table, or of a permanent view over some: it would show the rows of one version for ever."""
+def prepare_cache(spark: SparkSession, parts: Sequence[str]) -> None:
+    """Give a temporary view that will be cached the rows of now.
+
+    Raises `Unsupported` for a Delta table, and for a permanent view over some: they would show the rows of one version for ever.
+    """
+    entry = server_relation(spark, parts)
+    if entry is None or not entry.is_temporary:
+        if rows_named(spark, parts, {}) is not None:
+            raise _no_cache(".".join(parts))
+    elif (rows := rows_of_view(spark, entry)) is not None:
+        (rows.createOrReplaceTempView if len(parts) == 1 else rows.createOrReplaceGlobalTempView)(parts[-1])
+        forget_view(spark, parts)
+
+
+def _no_cache(name: str) -> Unsupported:
     return Unsupported(
         f"CACHE TABLE of {name} is not supported in a session of Spark Connect: later statements would not read the cached rows. Cache a "
         f"query: CACHE TABLE a_new_name AS SELECT * FROM {name}.",
@@ -90,14 +116,6 @@ def prepare_permanent_view(spark: SparkSession, view: ViewStatement, delta: Sequ
 
     Raises `Unsupported` (`TAHOE_SPARK_CONNECT`) for a table by its path, an older version, or a change data feed: the server knows none.
     """
-    altered = server_relation(spark, view.name.identifiers) if view.alters else None
-    if altered is not None and altered.is_temporary:
-        raise Unsupported(
-            f"ALTER VIEW of the temporary view {view.name}, over Delta tables, is not supported in a session of Spark Connect. Use CREATE OR "
-            "REPLACE TEMPORARY VIEW.",
-            code="TAHOE_SPARK_CONNECT",
-            view=str(view.name),
-        )
     for rows in delta:
         reference, table = rows.reference, rows.table
         if reference.name is None:

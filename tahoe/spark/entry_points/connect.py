@@ -35,7 +35,7 @@ from tahoe.spark.connect.server_errors import handle_error
 from tahoe.spark.connect.server_source import serve, without_secrets
 from tahoe.spark.connect.server_store import server_store
 from tahoe.spark.connect.statements import run_sql
-from tahoe.spark.connect.views import refuse_cache
+from tahoe.spark.connect.views import prepare_cache
 from tahoe.spark.connect.writes_by_name import existing, insert_into, save_as_table, save_into
 from tahoe.spark.entry_points.catalog_methods import requested_creation
 from tahoe.spark.entry_points.merging import wrap_merge_into
@@ -45,6 +45,7 @@ from tahoe.spark.entry_points.writing import configure
 from tahoe.spark.jvm.storage import compact_remotely, reach_storage_by, table_at
 from tahoe.spark.names.entries import parts_of, path_of, table_named
 from tahoe.spark.names.settings import settings_of
+from tahoe.spark.names.temporary_views import forget_view, note_view
 from tahoe.spark.portable.data_source_options import table_of
 from tahoe.spark.write.fitting import columns_of
 
@@ -74,6 +75,8 @@ def enable_connect(spark: Any, *, through_server: bool = False) -> None:
     wrap(SparkConnectClient, "_execute_and_fetch_as_iterator", pushed_filters.execute)
     wrap(SparkConnectClient, "_analyze", pushed_filters.analyze)
     wrap(SparkConnectClient, "_handle_error", handle_error)
+    for name, database in _TEMPORARY_VIEWS.items():
+        wrap(DataFrame, name, _creating_view(database))
     wrap_merge_into(DataFrame, RemoteMergeBuilder)
     wrap(DataFrameReader, "load", _load)
     wrap(DataFrameReader, "table", _read_table)
@@ -91,6 +94,7 @@ def enable_connect(spark: Any, *, through_server: bool = False) -> None:
     wrap(Catalog, "tableExists", _table_exists)
     wrap(Catalog, "listColumns", _list_columns)
     wrap(Catalog, "cacheTable", _cache_table)
+    wrap(Catalog, "clearCache", _clear_cache)
     wrap(DataStreamReader, "load", _load)
     wrap(DataStreamReader, "table", _stream_table)
     wrap(DataStreamWriter, "start", _start)
@@ -126,6 +130,26 @@ def _sql(original: Callable[..., Any], spark: Any, sqlQuery: str, args: Any = No
     if isinstance(sqlQuery, str) and is_enabled(spark):
         return run_sql(original, spark, sqlQuery, args, named)
     return original(spark, sqlQuery, args, **named)
+
+
+_TEMPORARY_VIEWS: Mapping[str, tuple[str, ...]] = {
+    "createTempView": (),
+    "createOrReplaceTempView": (),
+    "createGlobalTempView": ("global_temp",),
+    "createOrReplaceGlobalTempView": ("global_temp",),
+}
+
+
+def _creating_view(database: tuple[str, ...]) -> Callable[..., None]:
+    def call(original: Callable[..., None], rows: Any, name: str) -> None:
+        original(rows, name)
+        spark, parts = rows.sparkSession, (*database, name)
+        if is_enabled(spark):
+            forget_view(spark, parts)
+            if pushed_filters.reads_delta(rows._plan.to_proto(spark.client)):
+                note_view(spark, parts, rows._plan)
+
+    return call
 
 
 # -- df.write ----------------------------------------------------------------------------------------------------------------------
@@ -253,9 +277,14 @@ def _list_columns(original: Callable[..., Any], catalog: Any, tableName: str, db
 
 def _cache_table(original: Callable[..., None], catalog: Any, tableName: str, storageLevel: Any = None) -> None:  # noqa: N803
     spark = catalog._sparkSession
-    if is_enabled(spark) and rows_named(spark, parts_of(spark, tableName), {}) is not None:
-        raise refuse_cache(tableName)
+    if is_enabled(spark):
+        prepare_cache(spark, parts_of(spark, tableName))
     original(catalog, tableName, storageLevel)
+
+
+def _clear_cache(original: Callable[..., None], catalog: Any) -> None:
+    original(catalog)
+    pushed_filters.forget_persisted(catalog._sparkSession.client)
 
 
 # -- streams -----------------------------------------------------------------------------------------------------------------------

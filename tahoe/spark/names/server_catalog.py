@@ -32,6 +32,7 @@ class ServerEntry:
         provider: the format, in lower case; empty for a view.
         location: the path or URL, unescaped; empty for a view.
         is_temporary: whether it is a temporary view.
+        description: of a temporary view, with its columns and the second of its creation.
     """
 
     parts: tuple[str, ...]
@@ -41,6 +42,7 @@ class ServerEntry:
     owner: str = ""
     is_view: bool = False
     is_temporary: bool = False
+    description: str = ""
 
     @property
     def is_delta(self) -> bool:
@@ -82,12 +84,17 @@ def server_relation(spark: SparkSession, parts: Sequence[str]) -> ServerEntry | 
             return None
         raise
     tables = [row for row in rows if str(row["tableName"]).lower() == parts[-1].lower()]
-    # A name with a database is not that of a temporary view, which the server lists all the same.
-    temporary = [row for row in tables if row["isTemporary"]] if len(parts) == 1 else []
-    if temporary:
-        return ServerEntry((str(temporary[0]["tableName"]),), "", "", is_managed=False, is_view=True, is_temporary=True)
+    # The server lists temporary views whatever the database is: those of the session have none, the global ones a database of their own.
+    database = parts[-2].lower() if len(parts) > 1 else ""
+    for row in tables:
+        if row["isTemporary"] and str(row["namespace"]).lower() == database:
+            return _temporary(tuple(parts), str(row["information"]))
     stored = [row for row in tables if not row["isTemporary"]]
     return _entry(str(stored[0]["namespace"]), str(stored[0]["tableName"]), str(stored[0]["information"])) if stored else None
+
+
+def _temporary(parts: tuple[str, ...], information: str) -> ServerEntry:
+    return ServerEntry(parts, "", "", is_managed=False, is_view=True, is_temporary=True, description=information)
 
 
 def _entry(database: str, name: str, information: str) -> ServerEntry:

@@ -224,7 +224,7 @@ class _Reader(_PlannedReader):
 
 
 def _pushes_filters(options: Mapping[str, str]) -> bool:
-    """Whether filters skip files. Only Tahoe's client of Spark Connect requests it, with a number (`tahoe.spark.connect.pushed_filters`).
+    """Whether filters skip files. Only Tahoe's client of Spark Connect sets it, with a number (`tahoe.spark.connect.pushed_filters`).
 
     Raises `Unsupported` for a request without one: Spark uses the files of the first filter for every scan of the same DataFrame.
     """

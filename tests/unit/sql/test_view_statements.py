@@ -21,6 +21,11 @@ V = TableName(None, ("v",))
             "CREATE VIEW v (a COMMENT 'x AS y', `b c`) COMMENT 'as of SELECT' TBLPROPERTIES ('a' = 'AS') WITH SCHEMA BINDING AS SELECT 1, 2",
             ViewStatement(V, "SELECT 1, 2", (ViewColumn("a", "x AS y"), ViewColumn("b c")), comment="as of SELECT"),
         ),
+        (
+            "CREATE TEMPORARY VIEW v USING Delta OPTIONS (path '/p', versionAsOf = 3);",
+            ViewStatement(V, "", scope="TEMPORARY", source="delta", options=(("path", "/p"), ("versionAsOf", "3"))),
+        ),
+        ("CREATE TEMP VIEW v USING csv", ViewStatement(V, "", scope="TEMPORARY", source="csv")),
         ("ALTER VIEW v AS SELECT a AS b FROM t", ViewStatement(V, "SELECT a AS b FROM t", alters=True)),
         (
             "ALTER VIEW v WITH c AS (SELECT 1) SELECT * FROM c",
@@ -40,7 +45,8 @@ def test_a_view_statement_is_parsed(text: str, expected: ViewStatement) -> None:
         "ALTER VIEW v RENAME TO w",
         "ALTER VIEW v SET TBLPROPERTIES ('a' = 'b')",
         "ALTER VIEW v WITH SCHEMA EVOLUTION",
-        "CREATE TEMPORARY VIEW v USING delta OPTIONS (path '/p')",
+        "CREATE TEMPORARY VIEW v (id INT) USING delta OPTIONS (path '/p')",
+        "CREATE TEMPORARY VIEW v USING delta AS SELECT 1",
         "CREATE TEMPORARY VIEW IF NOT EXISTS v AS SELECT 1",
         "CREATE VIEW v () AS SELECT 1",
         "CREATE VIEW v",
@@ -65,3 +71,8 @@ def test_other_statements_are_left_alone(text: str) -> None:
 )
 def test_a_cache_statement_is_parsed(text: str, expected: CacheStatement | None) -> None:
     assert cache_statement(text) == expected
+
+
+def test_a_global_view_is_found_in_its_database() -> None:
+    found = [view_statement(f"CREATE {scope} VIEW v AS SELECT 1") for scope in ("", "TEMP", "GLOBAL TEMP")]
+    assert [view.parts for view in found if view is not None] == [("v",), ("v",), ("global_temp", "v")]

@@ -247,6 +247,16 @@ def test_all_parts_of_an_insert_into_several_tables_read_the_same_version(sessio
     assert [key for key, _ in rows(session, "SELECT * FROM t")] == [1, 2, 11, 21, 22]
 
 
+@pytest.mark.parametrize("mode", ["", "FORMATTED", "extended"])
+def test_a_query_is_explained_and_a_change_is_not(session: Any, mode: str) -> None:
+    assert "BatchScan delta" in session.sql(f"EXPLAIN {mode} SELECT '{{}}' AS text, t.* FROM t").first()[0]
+    for change in ("DELETE FROM t", "WITH w AS (SELECT 1) INSERT INTO t SELECT 1, 'x'"):
+        with pytest.raises(Unsupported, match="EXPLAIN of a change of the Delta table t is not supported"):
+            session.sql(f"EXPLAIN {mode} {change}")
+    with pytest.raises(AnalysisException, match="PARSE_SYNTAX_ERROR"):
+        session.sql(f"EXPLAIN {mode} UPDATE t SET")
+
+
 @pytest.mark.parametrize("clause", ["VERSION AS OF 0", "TIMESTAMP AS OF '2020-01-01'", "WITH ('versionAsOf' = '0')"])
 def test_a_view_has_no_versions(session: Any, clause: str) -> None:
     session.sql("CREATE VIEW v AS SELECT * FROM t")

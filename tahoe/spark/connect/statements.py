@@ -44,7 +44,7 @@ from tahoe.spark.statements.statement_types import DeltaStatement
 from tahoe.spark.write.enforce import session_time_zone
 from tahoe.sql import ddl, dml
 from tahoe.sql.catalog_ddl import CatalogDdl, catalog_ddl
-from tahoe.sql.dialect import SqlSyntaxError
+from tahoe.sql.dialect import Cursor, SqlSyntaxError, tokenize
 from tahoe.sql.parameters import all_literals, with_values
 from tahoe.sql.table_name import TableName
 from tahoe.sql.view_statements import CacheStatement, ViewStatement, cache_statement, view_statement
@@ -54,6 +54,7 @@ RunSql = Callable[..., DataFrame]
 
 _AFFECTED = StructType([StructField("num_affected_rows", LongType())])
 _ROW_STATEMENTS = ("DELETE", "UPDATE", "MERGE", "INSERT", "WITH", "FROM")
+_EXPLAIN_MODES = ("LOGICAL", "FORMATTED", "EXTENDED", "CODEGEN", "COST")
 _IDENTIFIER = re.compile(r"\bIDENTIFIER\s*\(\s*[:?]", re.IGNORECASE)
 _STATEMENT = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*([A-Za-z]+)", re.DOTALL)
 
@@ -70,8 +71,6 @@ def run_sql(
     frames = frames or {}
     first = _STATEMENT.match(text)
     word = "" if first is None else first[1].upper()
-    if word == "EXPLAIN":
-        return original(spark, text, values, **frames)
     if word == "CLEAR":
         forget_persisted(spark.client)
     if word == "BEGIN":
@@ -85,6 +84,8 @@ def run_sql(
         return original(spark, text, values, **frames) if result is None else result
     run = _Statements(original, spark, values, frames)
     try:
+        if word == "EXPLAIN":
+            return run.explain(text)
         if word in ("FROM", "WITH") and (inserts := dml.several_inserts(text)):
             result = run.inserts(inserts)
             return original(spark, text, values, **frames) if result is None else result
@@ -128,6 +129,22 @@ class _Statements:
     def _query(self, text: str, delta: Sequence[ReferenceRows], head: str = "") -> DataFrame:
         placed, frames = with_frames(text, delta, head=head, has_frames=bool(self._frames))
         return self._original(self._spark, placed, self._values, **self._frames, **frames)
+
+    def explain(self, text: str) -> DataFrame:
+        """Return the plan of a query; that of a change of a Delta table is refused."""
+        cursor = Cursor(text, tokenize(text))
+        cursor.need("EXPLAIN")
+        any(cursor.take(mode) for mode in _EXPLAIN_MODES)
+        is_change = cursor.peek().is_word(*_ROW_STATEMENTS)
+        explained = cursor.rest()
+        changes = dml.row_statement(explained) if is_change else None
+        if changes is not None and table_named(self._spark, changes.table.identifiers) is not None:
+            raise Unsupported(
+                f"EXPLAIN of a change of the Delta table {changes.table} is not supported in a session of Spark Connect. EXPLAIN a query.",
+                code="TAHOE_SPARK_CONNECT",
+                table=str(changes.table),
+            )
+        return self._query(explained, delta_rows(self._spark, explained, self._values), text.removesuffix(explained))
 
     def _written_by_server(self, head: str, query: str | None) -> DataFrame | None:
         """Run a statement that writes the rows of a query over Delta tables to a table of another format."""

@@ -16,24 +16,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
 from tahoe.base.exceptions import InvalidRequest, TahoeError, Unsupported
-from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.merge.clauses import Action, Clause, Kind
-from tahoe.ops.rows.defaults import Defaults
 from tahoe.ops.rows.truncate import stage_truncate
-from tahoe.protocol.column_values.default_values import Moment
 from tahoe.spark.commands.merge.builder import RESULT
 from tahoe.spark.commands.merge.statement import MergeRequest, Term
 from tahoe.spark.commands.row_command import CommandTarget, run_row_command
-from tahoe.spark.commands.saved import Save
-from tahoe.spark.commands.write_options import WriterCall
 from tahoe.spark.connect import definitions
-from tahoe.spark.connect.default_words import mentions_default, with_default_values
+from tahoe.spark.connect.insert_statement import insert_rows
 from tahoe.spark.connect.merge import merge
 from tahoe.spark.connect.pushed_filters import forget_persisted
 from tahoe.spark.connect.queries import ReferenceRows, delta_rows, with_frames, with_versions
 from tahoe.spark.connect.remote_changes import delete, update
 from tahoe.spark.connect.views import as_temporary, cache_view, create_temporary_view, prepare_cache, prepare_permanent_view
-from tahoe.spark.connect.writes_by_name import insert_into
 from tahoe.spark.jvm.local_rows import local_frame
 from tahoe.spark.names.entries import NamedTable, relation_on_server, table_named
 from tahoe.spark.names.server_catalog import ServerEntry
@@ -41,7 +35,6 @@ from tahoe.spark.names.temporary_views import forget_view
 from tahoe.spark.statements.create_like import other_format
 from tahoe.spark.statements.registry import parse
 from tahoe.spark.statements.statement_types import DeltaStatement
-from tahoe.spark.write.enforce import session_time_zone
 from tahoe.sql import ddl, dml
 from tahoe.sql.catalog_ddl import CatalogDdl, catalog_ddl
 from tahoe.sql.dialect import Cursor, SqlSyntaxError, tokenize
@@ -187,7 +180,8 @@ class _Statements:
                 raise _view_as_target(named, str(statement.table))
             return self._written_by_server(statement.head, statement.query) if isinstance(statement, dml.Insert) else None
         if isinstance(statement, dml.Insert):
-            return self._insert(named, statement)
+            insert_rows(self._spark, named, statement, self.query)
+            return self._nothing()
         self._require_literals()
         target = CommandTarget(self._spark, named.table, statement.alias or _last(statement.table))
         match statement:
@@ -227,22 +221,6 @@ class _Statements:
         )
         request = MergeRequest(source, statement.on, clauses, schema_evolution=statement.schema_evolution)
         return local_frame(self._spark, [merge(target, request).counts], RESULT)
-
-    def _insert(self, named: NamedTable, statement: dml.Insert) -> DataFrame:
-        _check_columns(statement)
-        rows = self.query(_with_defaults(self._spark, named, statement))
-        if statement.columns is not None:
-            rows = _listed(rows, statement.columns)
-        options = {} if statement.replace_where is None else {"replaceWhere": statement.replace_where}
-        overwrite = statement.overwrite or statement.replace_where is not None
-        if statement.partition:
-            rows, condition = _partitioned(self._spark, rows, named, statement)
-            if statement.overwrite:
-                options |= _replaced_partitions(self._spark, statement, condition)
-        call = WriterCall("Overwrite" if overwrite else "Append", options, evolves=statement.schema_evolution)
-        by_name = statement.by_name or statement.columns is not None or bool(statement.partition)
-        insert_into(self._spark, named, Save(named.name.identifiers, rows, call), by_name=by_name, is_statement=True)
-        return self._nothing()
 
     def table_statement(self, statement: ddl.TableStatement) -> DataFrame | None:
         """Run CREATE, ALTER, DESCRIBE, SHOW or TRUNCATE."""
@@ -318,75 +296,6 @@ def _view_as_target(view: ServerEntry, name: str) -> TahoeError:
 
 def _last(name: TableName) -> str | None:
     return None if name.path is not None else name.parts[-1]
-
-
-def _check_columns(insert: dml.Insert) -> None:
-    """Reject a list of columns that names one twice, or one whose value PARTITION fixes."""
-    names, fixed = set[str](), {name.lower() for name, value in insert.partition if value is not None}
-    for column in insert.columns or ():
-        name = column.lower()
-        if name in names:
-            raise InvalidRequest(
-                f"The INSERT into {insert.table} lists the column {column} twice. Name it once.",
-                code="COLUMN_ALREADY_EXISTS",
-                column=column,
-            )
-        if name in fixed:
-            raise InvalidRequest(
-                f"The INSERT into {insert.table} lists the column {column}, whose value is in PARTITION. Name it once.",
-                code="STATIC_PARTITION_COLUMN_IN_INSERT_COLUMN_LIST",
-                column=column,
-            )
-        names.add(name)
-
-
-def _listed(rows: DataFrame, columns: tuple[str, ...]) -> DataFrame:
-    if len(rows.columns) != len(columns):
-        raise InvalidRequest(
-            f"The INSERT lists {len(columns)} columns ({', '.join(columns)}), and its query returns {len(rows.columns)}.",
-            code="INSERT_COLUMN_ARITY_MISMATCH.NOT_ENOUGH_DATA_COLUMNS",
-        )
-    return rows.toDF(*columns)
-
-
-def _with_defaults(spark: SparkSession, named: NamedTable, statement: dml.Insert) -> str:
-    """Return the query of an INSERT, without the keyword DEFAULT in a list of VALUES."""
-    if not mentions_default(statement.query):
-        return statement.query
-    config = named.table.snapshot().config
-    defaults = Defaults(config, Moment(named.table.clock.now_ms(), session_time_zone(spark)))
-    fixed = {name.lower() for name, value in statement.partition if value is not None}
-    columns = statement.columns or tuple(name for name in config.schema.names if name.lower() not in fixed)
-    return with_default_values(statement.query, columns, config.schema, defaults)
-
-
-def _partitioned(spark: SparkSession, rows: DataFrame, named: NamedTable, statement: dml.Insert) -> tuple[DataFrame, str]:
-    """Return the rows with the values of PARTITION (…), by name, and the condition of these partitions."""
-    from pyspark.sql import functions as sf
-
-    partitioned_by = [name.lower() for name in named.table.snapshot().partition_columns]
-    for name, _ in statement.partition:
-        if name.lower() not in partitioned_by:
-            raise InvalidRequest(
-                f"PARTITION clause cannot contain the non-partition column: {name}. Table {statement.table} is partitioned by "
-                f"{', '.join(partitioned_by) or 'nothing'}. Give the column in the query.",
-                code="NON_PARTITION_COLUMN",
-                column=name,
-            )
-    fixed = {name: value for name, value in statement.partition if value is not None}
-    if statement.columns is None:
-        lowered = {name.lower() for name in fixed}
-        rows = _listed(rows, tuple(name for name in named.table.schema().names if name.lower() not in lowered))
-    rows = rows.select("*", *(sf.expr(value).alias(name) for name, value in fixed.items()))
-    return rows, " AND ".join(f"{quote_identifier(name)} <=> {value}" for name, value in fixed.items())
-
-
-def _replaced_partitions(spark: SparkSession, statement: dml.Insert, condition: str) -> dict[str, str]:
-    """Return the option of an INSERT OVERWRITE that names partitions: those of the condition, or in dynamic mode those of the rows."""
-    mode = str(spark.conf.get("spark.sql.sources.partitionOverwriteMode", "static")).lower()
-    if mode == "dynamic" and any(value is None for _, value in statement.partition):
-        return {"partitionOverwriteMode": "dynamic"}
-    return {"replaceWhere": condition} if condition else {}
 
 
 # -- text that is left to the server ---------------------------------------------------------------------------------------------

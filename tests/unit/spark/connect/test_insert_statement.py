@@ -9,7 +9,7 @@ from tahoe.protocol.actions import Metadata, Protocol
 from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, Moment
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.types import PrimitiveType, StructField, StructType
-from tahoe.spark.connect.default_words import mentions_default, with_default_values
+from tahoe.spark.connect.insert_statement import mentions_default, with_default_values
 
 SCHEMA = StructType(
     (

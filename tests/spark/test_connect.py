@@ -353,6 +353,8 @@ def test_a_filter_skips_files_of_its_own_scan_alone(connect: Any, tmp_path: Path
                 file.unlink()
         assert sorted(row.id for row in frame.where("id > 9").collect()) == [10, 11]
         assert [row.id for row in connect.sql(f"SELECT id FROM delta.`{path}` WHERE id > 10").collect()] == [11]
+        expression = f"WITH t AS (SELECT id, p FROM delta.`{path}`), u AS (SELECT * FROM t WHERE t.id > 10) SELECT u.id FROM u"
+        assert [row.id for row in connect.sql(expression).collect()] == [11]
 
 
 def test_a_frame_that_is_used_again_shows_the_newest_rows(connect: Any, tmp_path: Path) -> None:

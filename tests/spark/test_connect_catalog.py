@@ -247,6 +247,23 @@ def test_all_parts_of_an_insert_into_several_tables_read_the_same_version(sessio
     assert [key for key, _ in rows(session, "SELECT * FROM t")] == [1, 2, 11, 21, 22]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("WITH t AS (SELECT * FROM t WHERE id = 1) SELECT * FROM t", [(1, "a")]),
+        ("WITH t (a, b) AS (SELECT 7, 'x') SELECT t.a FROM t", [(7,)]),
+        (
+            "WITH t (a, b) AS (SELECT id + 1, name FROM t), u AS (SELECT max(a) AS a FROM t) SELECT t.b FROM t JOIN u USING (a)",
+            [("b",)],
+        ),
+        ("SELECT t.name FROM (WITH t AS (SELECT 2 AS id) SELECT * FROM t) x JOIN t USING (id)", [("b",)]),
+        ("SELECT name FROM (TABLE t) x WHERE id IN (FROM t |> SELECT max(id))", [("b",)]),
+    ],
+)
+def test_a_common_table_expression_may_have_the_name_of_a_table(session: Any, text: str, expected: list[object]) -> None:
+    assert rows(session, text) == expected
+
+
 @pytest.mark.parametrize("mode", ["", "FORMATTED", "extended"])
 def test_a_query_is_explained_and_a_change_is_not(session: Any, mode: str) -> None:
     assert "BatchScan delta" in session.sql(f"EXPLAIN {mode} SELECT '{{}}' AS text, t.* FROM t").first()[0]

@@ -22,6 +22,7 @@ from weakref import WeakKeyDictionary
 
 from tahoe.spark.connect.query_columns import CHOOSING, TRANSPARENT, names_in
 from tahoe.sql.dialect import tokenize
+from tahoe.sql.named_queries import uses_each_at_most_once
 
 _NUMBERS = count()
 _PERSISTED: WeakKeyDictionary[Any, dict[int, int]] = WeakKeyDictionary()
@@ -189,12 +190,12 @@ def _sources(message: Any, persisted: Mapping[int, int], number: int | None) -> 
 def _references_to_one_place(query: Any) -> Iterator[Any]:
     """Yield the relations of a query in SQL whose names its text has once.
 
-    A common table expression may be scanned several times, and so may a relation to which the expressions of a DataFrame refer.
+    Not those of a query whose common table expressions are scanned several times, nor those to which the expressions of a DataFrame refer.
     """
     if query.root.WhichOneof("rel_type") != "sql":
         return
     tokens = tokenize(query.root.sql.query)
-    if any(token.is_word("WITH") for token in tokens):
+    if not uses_each_at_most_once(tokens):
         return
     mentions = Counter(token.name for token in tokens)
     for reference in query.references:

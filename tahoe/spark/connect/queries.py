@@ -8,7 +8,7 @@ A view over Delta tables becomes the DataFrame of its query in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,8 +33,9 @@ from tahoe.spark.names.entries import NamedTable, parts_of, relation_on_server, 
 from tahoe.spark.names.server_catalog import ServerEntry, plain_sql
 from tahoe.spark.names.server_views import ServerView, server_view
 from tahoe.spark.names.temporary_views import rows_of_view
-from tahoe.sql.dialect import NAME, STRING, Cursor, Token, tokenize
+from tahoe.sql.dialect import NAME, QUERY_WORDS, STRING, Cursor, Token, tokenize
 from tahoe.sql.dml import expression_until
+from tahoe.sql.named_queries import NamedQuery, named_queries
 from tahoe.sql.table_name import TableName, name_at
 
 _JOINS = {"JOIN", "LEFT", "RIGHT", "INNER", "CROSS", "FULL", "NATURAL", "SEMI", "ANTI", "LATERAL", "ON", "USING"}
@@ -107,7 +108,7 @@ class ReferenceRows:
 def references(text: str) -> Iterator[Reference]:
     """Yield the names of tables in FROM and JOIN, and after TABLE, in their order; names of common table expressions are left out."""
     cursor = Cursor(text, tokenize(text))
-    named_here = set(_common_table_expressions(cursor.tokens))
+    named = list(named_queries(cursor.tokens))
     # For each open parenthesis, whether a comma continues a FROM.
     lists, is_relation = [False], False
     while not cursor.at_end:
@@ -126,14 +127,15 @@ def references(text: str) -> Iterator[Reference]:
             if token.is_word(*_ENDS_OF_FROM) or (token.is_word("LATERAL") and cursor.peek().is_word("VIEW")):
                 lists[-1] = False
         if is_relation and not cursor.at_end and not cursor.peek().is_symbol("("):
-            is_relation = False
+            is_relation, place = False, cursor.place
             reference = _reference(cursor, takes_alias=not token.is_word("TABLE"))
-            if reference is not None and not _is_named_here(reference, named_here):
+            if reference is not None and not _is_named_query(reference, place, named):
                 yield reference
 
 
-def _is_named_here(reference: Reference, names: Collection[str]) -> bool:
-    return reference.name is not None and len(reference.name.parts) == 1 and reference.name.parts[0].lower() in names
+def _is_named_query(reference: Reference, place: int, queries: Sequence[NamedQuery]) -> bool:
+    name = reference.name
+    return name is not None and len(name.parts) == 1 and any(query.is_meant(name.parts[0], place) for query in queries)
 
 
 def _begins_relation(cursor: Cursor, token: Token, in_list: bool) -> bool:
@@ -154,7 +156,7 @@ def _may_begin_query(cursor: Cursor, previous: Token | None) -> bool:
 
 def _reference(cursor: Cursor, *, takes_alias: bool) -> Reference | None:
     named = name_at(cursor)
-    if named is None or cursor.peek().is_word("LATERAL", "VALUES", "SELECT"):
+    if named is None or cursor.peek().is_word("LATERAL", *QUERY_WORDS):
         return None
     name, count = named
     start = cursor.peek().start
@@ -209,12 +211,6 @@ def _version(cursor: Cursor) -> tuple[str | None, str | None]:
         return None, take_value(cursor)
     cursor.place = place
     return None, None
-
-
-def _common_table_expressions(tokens: Sequence[Token]) -> Iterator[str]:
-    for place, token in enumerate(tokens[:-2]):
-        if token.name is not None and tokens[place + 1].is_word("AS") and tokens[place + 2].is_symbol("("):
-            yield token.name.lower()
 
 
 def delta_rows(spark: SparkSession, text: str, values: object = None) -> list[ReferenceRows]:

@@ -109,7 +109,7 @@ def _names_its_columns(tokens: Sequence[Token], is_query: bool) -> bool:
     selects = sum(token.is_word("SELECT") for token in tokens)
     has_pipe = any(first.is_symbol("|") and second.is_symbol(">") for first, second in pairwise(tokens))
     # FROM without SELECT gives all columns.
-    is_plain = bool(tokens) and tokens[0].is_word("SELECT") and sum(token.is_word("FROM") for token in tokens) <= selects
+    is_plain = bool(tokens) and tokens[0].is_word("SELECT", "WITH") and sum(token.is_word("FROM") for token in tokens) <= selects
     return is_plain and not has_pipe and not _has_column_aliases(tokens)
 
 

@@ -63,7 +63,8 @@ def test_reads_without_a_filter_and_of_other_formats_do_not() -> None:
 def test_a_query_pushes_for_a_relation_that_its_text_names_once() -> None:
     assert pushing(query("SELECT * FROM _a WHERE id = 1 -- _a", "_a")) == ["_a"]
     assert pushing(query("SELECT * FROM `_a` AS x JOIN `_b` JOIN _b", "_a", "_b")) == ["_a"]
-    assert pushing(query("WITH t AS (SELECT * FROM _a) SELECT * FROM t", "_a")) == []
+    assert pushing(query("WITH t AS (SELECT * FROM _a) SELECT * FROM t", "_a")) == ["_a"]
+    assert pushing(query("WITH t AS (SELECT * FROM _a) SELECT * FROM t JOIN t AS u", "_a")) == []
 
 
 def test_references_of_subqueries_do_not_push() -> None:

@@ -33,10 +33,14 @@ QUERIES = {
         ("u", None, "-(1 + 2) * f(3, (4))", True),
     ],
     "WITH c AS (SELECT * FROM t) SELECT * FROM c": [("t", None, None, True)],
+    "WITH t AS (SELECT * FROM t) SELECT * FROM t": [("t", None, None, True)],
+    "WITH c (a, b) AS (SELECT * FROM t) SELECT * FROM c": [("t", None, None, True)],
+    "SELECT * FROM (WITH c AS (SELECT 1) SELECT * FROM c), c": [("c", None, None, True)],
     "SELECT 'FROM x' FROM t -- FROM y\n/* FROM z */": [("t", None, None, True)],
     "SELECT a IS DISTINCT FROM b.c FROM t": [("t", None, None, True)],
     "SELECT * FROM range(3) JOIN LATERAL (SELECT 1)": [],
     "SELECT * FROM (SELECT * FROM t) q": [("t", None, None, True)],
+    "SELECT * FROM (TABLE t) x JOIN (FROM u)": [("t", None, None, False), ("u", None, None, True)],
     "SELECT 1": [],
 }
 

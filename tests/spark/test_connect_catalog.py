@@ -130,6 +130,9 @@ def test_temporary_views_show_the_newest_rows(session: Any, views: dict[str, str
     for name in views.values():
         assert rows(session, f"SELECT * FROM {name} WHERE id <> 2") == [(1, "a"), (3, "c")], name
         assert session.table(name).where("id = 3").count() == 1, name
+    first, second = session.table("of_query"), session.table("of_query")
+    assert first.join(second, first.id < second.id).select(first.id, second.name).collect() == [(1, "c")]
+    assert session.table("of_query").select("of_query.id").count() == 2
     session.sql("MERGE INTO t USING of_query q ON t.id = q.id WHEN MATCHED THEN UPDATE SET name = q.name || '!'")
     assert rows(session, "SELECT name FROM of_frame") == [("a!",), ("c!",)]
 

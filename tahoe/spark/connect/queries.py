@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -60,6 +61,7 @@ _NO_ALIAS = _JOINS | _CLAUSES | _VERSIONS | _SETS
 """The words after a table name that are no alias."""
 _ENDS_OF_FROM = (_CLAUSES | _SETS) - {"PIVOT", "UNPIVOT", "MAP", "REDUCE"}
 """The words after which a comma does not continue a FROM."""
+_FUNCTIONS_WITH_FROM = {"EXTRACT", "OVERLAY", "SUBSTR", "SUBSTRING", "TRIM"}
 _PREFIX = "tahoe_reference_"
 
 
@@ -108,7 +110,7 @@ class ReferenceRows:
 def references(text: str) -> Iterator[Reference]:
     """Yield the names of tables in FROM and JOIN, and after TABLE, in their order; names of common table expressions are left out."""
     cursor = Cursor(text, tokenize(text))
-    named = list(named_queries(cursor.tokens))
+    named, in_functions = list(named_queries(cursor.tokens)), set(_froms_of_functions(cursor.tokens))
     # For each open parenthesis, whether a comma continues a FROM.
     lists, is_relation = [False], False
     while not cursor.at_end:
@@ -119,7 +121,7 @@ def references(text: str) -> Iterator[Reference]:
             lists = lists[:-1] or [False]
             is_relation = False
             continue
-        elif _begins_relation(cursor, token, lists[-1]):
+        elif cursor.place - 1 not in in_functions and _begins_relation(cursor, token, lists[-1]):
             lists[-1] = is_relation = True
             cursor.take("STREAM")
         else:
@@ -136,6 +138,19 @@ def references(text: str) -> Iterator[Reference]:
 def _is_named_query(reference: Reference, place: int, queries: Sequence[NamedQuery]) -> bool:
     name = reference.name
     return name is not None and len(name.parts) == 1 and any(query.is_meant(name.parts[0], place) for query in queries)
+
+
+def _froms_of_functions(tokens: Sequence[Token]) -> Iterator[int]:
+    """Yield the places of FROM in calls such as ``extract(YEAR FROM day)``."""
+    for place, (name, bracket) in enumerate(pairwise(tokens)):
+        if name.is_word(*_FUNCTIONS_WITH_FROM) and bracket.is_symbol("("):
+            depth = 0
+            for inner in range(place + 1, len(tokens)):
+                depth += tokens[inner].is_symbol("(") - tokens[inner].is_symbol(")")
+                if depth == 1 and tokens[inner].is_word("FROM"):
+                    yield inner
+                if depth == 0:
+                    break
 
 
 def _begins_relation(cursor: Cursor, token: Token, in_list: bool) -> bool:

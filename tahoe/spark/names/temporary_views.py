@@ -42,7 +42,10 @@ def forget_view(spark: SparkSession, parts: Sequence[str]) -> None:
 def rows_of_view(spark: Any, view: ServerEntry) -> DataFrame | None:
     """Return the newest rows of a temporary view that this client created over Delta tables; None for other views."""
     known = _plans(spark).get(_key(view.parts))
-    return None if known is None or known.description != view.description else DataFrame(known.plan, spark)
+    if known is None or known.description != view.description:
+        return None
+    # The alias is a new node, so that columns of two uses of the view differ.
+    return DataFrame(known.plan, spark).alias(view.parts[-1])
 
 
 def _plans(spark: SparkSession) -> dict[tuple[str, ...], _ViewPlan]:

@@ -267,6 +267,23 @@ def test_a_common_table_expression_may_have_the_name_of_a_table(session: Any, te
     assert rows(session, text) == expected
 
 
+def test_statements_have_frames_and_values_of_python(session: Any) -> None:
+    frame = session.createDataFrame([(2, "z"), (3, "{c}")], "id INT, name STRING")
+    merge = "MERGE INTO t USING {source} AS s ON t.id = s.id AND s.name <> {name} WHEN MATCHED THEN UPDATE SET * "
+    session.sql(merge + "WHEN NOT MATCHED THEN INSERT *", source=frame, name="{x}")
+    assert rows(session, "SELECT * FROM t") == [(1, "a"), (2, "z"), (3, "{c}")]
+    session.sql("DELETE FROM t WHERE name = {name}", name="{c}")
+    session.sql("INSERT INTO t SELECT id + {more}, '{{}}' FROM {source} WHERE {source[id]} = 3", source=frame, more=1)
+    assert rows(session, "SELECT * FROM t JOIN (SELECT 4 AS id) USING (id)") == [(4, "{}")]
+    query = session.sql(
+        "SELECT t.*, '{{x}}' AS text FROM t LEFT ANTI JOIN {source} AS s USING (id) WHERE id > {least}", source=frame, least=1
+    )
+    assert query.collect() == [(4, "{}", "{x}")]
+    assert session.sql("SELECT count(*) FROM {source} WHERE name = '{{c}}'", source=frame).collect() == [(1,)]
+    with pytest.raises(KeyError, match="nowhere"):
+        session.sql("DELETE FROM t WHERE name = {nowhere}", name="a")
+
+
 @pytest.mark.parametrize("mode", ["", "FORMATTED", "extended"])
 def test_a_query_is_explained_and_a_change_is_not(session: Any, mode: str) -> None:
     assert "BatchScan delta" in session.sql(f"EXPLAIN {mode} SELECT '{{}}' AS text, t.* FROM t").first()[0]

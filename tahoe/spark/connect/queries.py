@@ -8,12 +8,13 @@ A view over Delta tables becomes the DataFrame of its query in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.connect.sql_formatter import SQLStringFormatter
 
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.tree.predicate import quote_identifier
@@ -228,13 +229,14 @@ def _version(cursor: Cursor) -> tuple[str | None, str | None]:
     return None, None
 
 
-def delta_rows(spark: SparkSession, text: str, values: object = None) -> list[ReferenceRows]:
+def delta_rows(spark: SparkSession, text: str, values: object = None, named: Collection[str] = ()) -> list[ReferenceRows]:
     """Return the references to Delta tables, and to views over such, in a query.
 
     Args:
         values: of the query's parameters.
+        named: names that the text has for DataFrames.
     """
-    known: dict[TableName, NamedTable | DataFrame | None] = {}
+    known: dict[TableName, NamedTable | DataFrame | None] = {TableName(None, (name,)): None for name in named}
     delta = []
     for reference in references(text):
         name = reference.name
@@ -280,7 +282,7 @@ def _view_rows(spark: SparkSession, view: ServerView) -> DataFrame | None:
     rows = delta_rows(spark, query)
     if not rows:
         return None
-    text, frames = with_frames(query, rows, has_frames=False)
+    text, frames = with_frames(query, rows, {})
     return view.of_query(plain_sql(spark, text, **frames))
 
 
@@ -328,26 +330,40 @@ def _table_of_changes(spark: SparkSession, function: str, table: str) -> NamedTa
     return named
 
 
-def with_frames(text: str, delta: Sequence[ReferenceRows], *, has_frames: bool, head: str = "") -> tuple[str, dict[str, Any]]:
+def with_named_frames(spark: SparkSession, text: str, values: Mapping[str, Any]) -> tuple[str, dict[str, DataFrame]]:
+    """Return the text of ``spark.sql(text, name=value, …)`` with its values, and with a name of a table for each DataFrame.
+
+    Raises the errors of PySpark's formatter.
+    """
+    if not values:
+        return text, {}
+    formatter: Any = SQLStringFormatter(cast("Any", spark))
+    formatted = formatter.format(text, **values)
+    return formatted, {name: frame for frame, name in formatter._temp_views}
+
+
+def with_frames(
+    text: str, delta: Sequence[ReferenceRows], named: Mapping[str, DataFrame], *, head: str = ""
+) -> tuple[str, dict[str, DataFrame]]:
     """Return the text with a placeholder for each of these references, and the DataFrames of the placeholders.
 
     Args:
         delta: of the text (`delta_rows`).
-        head: a text that is placed before it, without references.
-        has_frames: whether the text has placeholders already, so that braces in it are escaped.
+        named: DataFrames by the names that the text has for them (`with_named_frames`).
+        head: a text that is placed before it, without references to Delta tables.
     """
-    parts, frames, place = [], dict[str, Any](), 0
+    if not delta and not named:
+        return head + text, {}
+    parts, frames, place = [_escaped(head, named)], dict(named), 0
     for number, rows in enumerate(delta):
         key, reference = f"{_PREFIX}{number}", rows.reference
         frames[key] = rows.frame
         alias = reference.name.parts[-1] if reference.name is not None and reference.name.path is None else ""
         shown = f" AS {quote_identifier(alias)}" if alias and reference.needs_alias else ""
         sample = f" {reference.sample}" if reference.sample else ""
-        parts += [_escaped(text[place : reference.start], has_frames), f"{{{key}}}{sample}{shown}"]
+        parts += [_escaped(text[place : reference.start], named), f"{{{key}}}{sample}{shown}"]
         place = reference.stop
-    if not frames:
-        return head + text, {}
-    return "".join([_escaped(head, has_frames), *parts, _escaped(text[place:], has_frames)]), frames
+    return "".join([*parts, _escaped(text[place:], named)]), frames
 
 
 def with_versions(spark: SparkSession, text: str, versions: dict[TableName, int | None]) -> str:
@@ -385,5 +401,9 @@ def _frame(spark: SparkSession, url: str, options: Mapping[str, str]) -> DataFra
     return frame
 
 
-def _escaped(text: str, has_frames: bool) -> str:
-    return text if has_frames else text.replace("{", "{{").replace("}", "}}")
+def _escaped(text: str, named: Iterable[str]) -> str:
+    """Return the text with its braces escaped, and with a placeholder for each of these names."""
+    text = text.replace("{", "{{").replace("}", "}}")
+    for name in named:
+        text = text.replace(name, f"{{{name}}}")
+    return text

@@ -25,7 +25,7 @@ from tahoe.spark.connect import definitions
 from tahoe.spark.connect.insert_statement import insert_rows
 from tahoe.spark.connect.merge import merge
 from tahoe.spark.connect.pushed_filters import forget_persisted
-from tahoe.spark.connect.queries import ReferenceRows, delta_rows, with_frames, with_versions
+from tahoe.spark.connect.queries import ReferenceRows, delta_rows, with_frames, with_named_frames, with_versions
 from tahoe.spark.connect.remote_changes import delete, update
 from tahoe.spark.connect.views import as_temporary, cache_view, create_temporary_view, prepare_cache, prepare_permanent_view
 from tahoe.spark.jvm.local_rows import local_frame
@@ -59,42 +59,27 @@ def run_sql(
 
     Args:
         values: of the parameters in the text.
-        frames: DataFrames for placeholders in the text.
+        frames: DataFrames and other values for placeholders in the text.
     """
-    frames = frames or {}
-    first = _STATEMENT.match(text)
-    word = "" if first is None else first[1].upper()
-    if word == "CLEAR":
-        forget_persisted(spark.client)
-    if word == "BEGIN":
-        _refuse_scripts(spark, text)
-        return original(spark, text, values, **frames)
+    text, frames = with_named_frames(spark, text, frames or {})
+    word = _first_word(text)
     if isinstance(values, dict | list | tuple) and _binds(word, text) and all_literals(values):
         text, values = with_values(text, values), None
-    own = parse(text)
+    statements, own = _Statements(original, spark, values, frames), parse(text)
     if own is not None:
         result = _own_statement(spark, own)
-        return original(spark, text, values, **frames) if result is None else result
-    run = _Statements(original, spark, values, frames)
+        return statements.unchanged(text) if result is None else result
     try:
-        if word == "EXPLAIN":
-            return run.explain(text)
-        if word in ("FROM", "WITH") and (inserts := dml.several_inserts(text)):
-            result = run.inserts(inserts)
-            return original(spark, text, values, **frames) if result is None else result
-        if word in _ROW_STATEMENTS and (rows := dml.row_statement(text)) is not None:
-            result = run.row_statement(rows)
-            return original(spark, text, values, **frames) if result is None else result
-        if (statement := ddl.table_statement(text)) is not None:
-            result = run.table_statement(statement)
-            return original(spark, text, values, **frames) if result is None else result
+        result = statements.run(word, text)
     except SqlSyntaxError:
         _refuse_changes_of_delta(spark, text)
-        return run.query(text) if word in ("CREATE", "INSERT") else original(spark, text, values, **frames)
-    if word == "CACHE" and (cached := cache_statement(text)) is not None:
-        return run.cache(text, cached)
-    view = view_statement(text) if word in ("CREATE", "ALTER") else None
-    return run.query(text) if view is None else run.view(text, view)
+        result = statements.query(text) if word in ("CREATE", "INSERT") else None
+    return statements.unchanged(text) if result is None else result
+
+
+def _first_word(text: str) -> str:
+    first = _STATEMENT.match(text)
+    return "" if first is None else first[1].upper()
 
 
 def _binds(word: str, text: str) -> bool:
@@ -115,13 +100,44 @@ class _Statements:
         self._original, self._spark = original, spark
         self._values, self._frames = values, frames
 
+    def run(self, word: str, text: str) -> DataFrame | None:
+        """Run a statement or a query.
+
+        Args:
+            word: the first one of the text.
+        """
+        if word == "EXPLAIN":
+            return self.explain(text)
+        if word == "BEGIN":
+            _refuse_scripts(self._spark, text)
+            return None
+        if word in ("FROM", "WITH") and (inserts := dml.several_inserts(text)):
+            return self.inserts(inserts)
+        if word in _ROW_STATEMENTS and (rows := dml.row_statement(text)) is not None:
+            return self.row_statement(rows)
+        if (statement := ddl.table_statement(text)) is not None:
+            return self.table_statement(statement)
+        if word == "CACHE" and (cached := cache_statement(text)) is not None:
+            return self.cache(text, cached)
+        if word == "CLEAR":
+            forget_persisted(self._spark.client)
+        view = view_statement(text) if word in ("CREATE", "ALTER") else None
+        return self.query(text) if view is None else self.view(text, view)
+
+    def unchanged(self, text: str) -> DataFrame:
+        """Let the server run a text."""
+        return self._query(text, ())
+
     def query(self, text: str) -> DataFrame:
         """Run a query."""
-        return self._query(text, delta_rows(self._spark, text, self._values))
+        return self._query(text, self._delta_rows(text))
+
+    def _delta_rows(self, text: str) -> list[ReferenceRows]:
+        return delta_rows(self._spark, text, self._values, self._frames)
 
     def _query(self, text: str, delta: Sequence[ReferenceRows], head: str = "") -> DataFrame:
-        placed, frames = with_frames(text, delta, head=head, has_frames=bool(self._frames))
-        return self._original(self._spark, placed, self._values, **self._frames, **frames)
+        placed, frames = with_frames(text, delta, self._frames, head=head)
+        return self._original(self._spark, placed, self._values, **frames)
 
     def explain(self, text: str) -> DataFrame:
         """Return the plan of a query; that of a change of a Delta table is refused."""
@@ -137,11 +153,11 @@ class _Statements:
                 code="TAHOE_SPARK_CONNECT",
                 table=str(changes.table),
             )
-        return self._query(explained, delta_rows(self._spark, explained, self._values), text.removesuffix(explained))
+        return self._query(explained, self._delta_rows(explained), text.removesuffix(explained))
 
     def _written_by_server(self, head: str, query: str | None) -> DataFrame | None:
         """Run a statement that writes the rows of a query over Delta tables to a table of another format."""
-        delta = () if query is None else delta_rows(self._spark, query, self._values)
+        delta = () if query is None else self._delta_rows(query)
         return self._query(str(query), delta, head) if delta else None
 
     def view(self, text: str, view: ViewStatement) -> DataFrame:
@@ -149,9 +165,9 @@ class _Statements:
         if view.source == "delta" and view.scope:
             create_temporary_view(self._spark.read.format("delta").options(**dict(view.options)).load(), view)
             return self._nothing()
-        delta = delta_rows(self._spark, view.query, self._values)
+        delta = self._delta_rows(view.query)
         if not delta:
-            result = self._original(self._spark, text, self._values, **self._frames)
+            result = self.unchanged(text)
             if view.scope or view.alters:
                 forget_view(self._spark, view.parts)
             return result
@@ -159,16 +175,16 @@ class _Statements:
             create_temporary_view(self._query(view.query, delta), temporary)
             return self._nothing()
         prepare_permanent_view(self._spark, view, delta)
-        return self._original(self._spark, text, self._values, **self._frames)
+        return self.unchanged(text)
 
     def cache(self, text: str, statement: CacheStatement) -> DataFrame:
         """Cache the rows of a query under a new name, or of a temporary view; a Delta table itself is refused."""
         query = statement.query
-        delta = () if query is None else delta_rows(self._spark, query, self._values)
+        delta = () if query is None else self._delta_rows(query)
         if query is None:
             prepare_cache(self._spark, statement.name.identifiers)
         if query is None or not delta:
-            return self._original(self._spark, text, self._values, **self._frames)
+            return self.unchanged(text)
         cache_view(self._query(query, delta), statement)
         return self._nothing()
 
@@ -202,7 +218,7 @@ class _Statements:
         for text in [with_versions(self._spark, text, versions) for text in texts]:
             statement = dml.row_statement(text)
             if statement is None or self.row_statement(statement) is None:
-                self._original(self._spark, text, None, **self._frames)
+                self.unchanged(text)
         return self._nothing()
 
     def _require_literals(self) -> None:

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import SparkSession
-from pyspark.sql.connect.dataframe import DataFrame
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.connect.dataframe import DataFrame as ConnectDataFrame
 
 from tahoe.spark.names.server_catalog import ServerEntry, server_relation
 
@@ -45,7 +45,7 @@ def rows_of_view(spark: Any, view: ServerEntry) -> DataFrame | None:
     if known is None or known.description != view.description:
         return None
     # The alias is a new node, so that columns of two uses of the view differ.
-    return DataFrame(known.plan, spark).alias(view.parts[-1])
+    return ConnectDataFrame(known.plan, spark).alias(view.parts[-1])
 
 
 def _plans(spark: SparkSession) -> dict[tuple[str, ...], _ViewPlan]:

@@ -30,14 +30,14 @@ from tahoe.spark.entry_points.merging import wrap_merge_into
 from tahoe.spark.entry_points.reading import wrap_reader
 from tahoe.spark.entry_points.reading_streams import wrap_stream_reader
 from tahoe.spark.entry_points.short_errors import shorten_errors
-from tahoe.spark.entry_points.wrapping import ENABLED, is_enabled, takes_names, wrap
+from tahoe.spark.entry_points.wrapping import ENABLED, is_enabled, mark_enabled, takes_names, wrap
 from tahoe.spark.entry_points.writing import wrap_writer
 from tahoe.spark.entry_points.writing_streams import wrap_stream_writer
 from tahoe.spark.entry_points.writing_v2 import wrap_writer_v2
 from tahoe.spark.executors.shard_encoder import SparkShards
 from tahoe.spark.jvm.bridge import is_classic
 from tahoe.spark.jvm.errors import install
-from tahoe.spark.jvm.storage import name_coordinator
+from tahoe.spark.jvm.storage import COORDINATOR, name_coordinator
 from tahoe.spark.versions.call_sites import skip_own_call_sites
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def enable(spark: SparkSession, *, coordinator: SqlCoordinator | None = None, st
                 option="storage",
             )
     else:
-        if coordinator is not None:
+        if coordinator is not None or spark.conf.get(COORDINATOR, ""):
             raise Unsupported(
                 "A session of Spark Connect reads tables in processes of its server, which know no coordinator. Use a classic session, or "
                 "tahoe.Table(path, coordinator=…).",
@@ -101,7 +101,7 @@ def enable(spark: SparkSession, *, coordinator: SqlCoordinator | None = None, st
         from tahoe.spark.entry_points.connect import enable_connect  # needs grpc, which classic sessions do not
 
         enable_connect(spark, through_server=storage == "server")
-    spark.conf.set(ENABLED, "true")
+    mark_enabled(spark)
     UNIFORM_RUNTIME.shards = SparkShards(spark)
     return spark
 

@@ -294,6 +294,19 @@ def test_a_query_is_explained_and_a_change_is_not(session: Any, mode: str) -> No
         session.sql(f"EXPLAIN {mode} UPDATE t SET")
 
 
+def test_a_version_that_a_part_of_a_statement_unsets_does_not_count_for_the_next_part(session: Any) -> None:
+    settings = {"txnAppId": "app", "txnVersion": "1", "txnVersion.autoReset.enabled": "true"}
+    for name, value in settings.items():
+        session.conf.set(f"spark.databricks.delta.write.{name}", value)
+    try:
+        with pytest.raises(InvalidRequest, match="needs both txnAppId and txnVersion"):
+            session.sql("FROM t INSERT INTO t SELECT id + 10, name INSERT INTO t SELECT id + 20, name")
+    finally:
+        for name in settings:
+            session.conf.unset(f"spark.databricks.delta.write.{name}")
+    assert [key for key, _ in rows(session, "SELECT * FROM t")] == [1, 2, 11, 12]
+
+
 @pytest.mark.parametrize("clause", ["VERSION AS OF 0", "TIMESTAMP AS OF '2020-01-01'", "WITH ('versionAsOf' = '0')"])
 def test_a_view_has_no_versions(session: Any, clause: str) -> None:
     session.sql("CREATE VIEW v AS SELECT * FROM t")

@@ -20,7 +20,7 @@ from tahoe.spark.jvm.bridge import is_classic
 from tahoe.spark.jvm.errors import quiet_errors
 from tahoe.spark.jvm.job_progress import job_progress
 from tahoe.spark.names.error_names import reading
-from tahoe.spark.names.settings import look_at_settings
+from tahoe.spark.names.settings import look_at_settings, setting_of, settings_read_once
 from tahoe.spark.scan.relation import Alias
 from tahoe.spark.write.idempotent import applied_once
 from tahoe.txn.rearranged import retry_if_rearranged
@@ -59,7 +59,7 @@ def refuse_connect(spark: SparkSession, operation: str) -> None:
 
 def user_metadata_of(spark: SparkSession) -> str | None:
     """Return the user metadata that the session sets for its commits, or None."""
-    return spark.conf.get("spark.databricks.delta.commitInfo.userMetadata", None)
+    return setting_of(spark, "spark.databricks.delta.commitInfo.userMetadata")
 
 
 def run_row_command(target: CommandTarget, operation: str, stage: Callable[[Transaction], Staged]) -> RowsChanged:
@@ -76,7 +76,7 @@ def run_row_command(target: CommandTarget, operation: str, stage: Callable[[Tran
             staged = stage(transaction) if is_new else Staged(None)
             return table.commit_rows(transaction, staged, user_metadata=user_metadata_of(spark))
 
-    with job_progress(spark, table.clock), quiet_errors(spark):
+    with job_progress(spark, table.clock), quiet_errors(spark), settings_read_once(spark):
         look_at_settings(spark)
         try:
             with reading(table):

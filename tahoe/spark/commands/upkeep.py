@@ -49,7 +49,7 @@ from tahoe.spark.jvm.job_progress import job_progress
 from tahoe.spark.jvm.local_rows import Result
 from tahoe.spark.jvm.storage import hadoop_path
 from tahoe.spark.names.server_catalog import plain_sql
-from tahoe.spark.names.settings import is_on, look_at_settings
+from tahoe.spark.names.settings import is_on, look_at_settings, setting_of
 from tahoe.spark.names.snapshots import parsed_timestamp
 from tahoe.spark.write.enforce import session_time_zone
 from tahoe.spark.write.spread import clustered_by_tasks, is_worth_joining, is_worth_spreading, joined_by_tasks
@@ -358,7 +358,7 @@ _PARSED = re.compile(r"^\+- '?Filter (.*)$", re.MULTILINE)
 
 def _request(spark: SparkSession, conditions: Sequence[str], zorder_by: Sequence[str]) -> OptimizeRequest:
     def setting(name: str, parse: Callable[[str], Value], default: Value) -> Value:
-        text = spark.conf.get(_PREFIX + name, None)
+        text = setting_of(spark, _PREFIX + name)
         try:
             return default if text is None else parse(str(text))
         except ValueError as error:
@@ -454,10 +454,10 @@ def compact_after(spark: SparkSession, table: Table, committed: Committed) -> No
     Raises: the errors of OPTIMIZE; `InvalidRequest` (`DELTA_INVALID_AUTO_COMPACT_TYPE`) for an invalid setting.
     """
     session = active_session(spark) if is_classic(spark) else spark
-    enabled = session.conf.get(_AUTO + "enabled", None)
+    enabled = setting_of(session, _AUTO + "enabled")
     if (enabled is None and not committed.snapshot.config.properties.auto_compacts) or table.url.startswith("memory:"):
         return
-    settings, reserves = compaction_of(lambda name: session.conf.get(_AUTO + name, None))
+    settings, reserves = compaction_of(lambda name: setting_of(session, _AUTO + name))
     run = partial(table.compact_gently, partial(on_executors, session))
     compaction_after(committed, settings, COMPACTED_NOW if reserves else PartitionReservations(), run)
 

@@ -64,7 +64,7 @@ def written(transaction: Transaction, rows: Rows) -> list[AddFile]:
 def _new(spark: SparkSession, creation: Creation) -> Table:
     name = ".".join(creation.name)
     if creation.mode == "replace":
-        plain_sql(spark, f"DESCRIBE TABLE {TableName(None, creation.name)}").collect()  # Spark raises its own error
+        plain_sql(spark, f"DESCRIBE TABLE {TableName(None, creation.name)}")  # Spark raises its own error
     parts = full_parts(spark, creation.name)
     if creation.location is not None:
         table = table_at(spark, creation.location, creation.options)

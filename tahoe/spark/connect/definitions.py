@@ -27,7 +27,7 @@ from tahoe.spark.commands.named import Creation
 from tahoe.spark.connect.creation import make_table
 from tahoe.spark.jvm.translate import catalog_string, from_spark_schema, to_spark_schema, with_shown_metadata
 from tahoe.spark.names.entries import NamedTable
-from tahoe.spark.names.server_catalog import plain_sql, server_entry
+from tahoe.spark.names.server_catalog import rows_of_sql, server_entry
 from tahoe.spark.statements.create_like import definition_of_delta, without_view_properties
 from tahoe.spark.statements.describe import column_rows, creation_text, extended_rows, partitions
 from tahoe.spark.statements.table_properties import properties_shown
@@ -75,7 +75,7 @@ def _like_other_format(spark: SparkSession, statement: parsed.CreateLike) -> Tab
         return TableDefinition(schema, properties=statement.properties)
     columns = [str(column.name) for column in spark.catalog.listColumns(name) if column.isPartition]
     is_view = str(spark.catalog.getTable(name).tableType) == "VIEW"
-    properties = {} if is_view else {str(row[0]): str(row[1]) for row in plain_sql(spark, f"SHOW TBLPROPERTIES {name}").collect()}
+    properties = {} if is_view else {str(row[0]): str(row[1]) for row in rows_of_sql(spark, f"SHOW TBLPROPERTIES {name}")}
     comment = spark.catalog.getTable(name).description
     return TableDefinition(
         schema, tuple(columns), {**without_view_properties(properties), **statement.properties}, comment or None

@@ -42,7 +42,7 @@ from tahoe.spark.commands.write_options import Insert, Matching
 from tahoe.spark.connect.conditions import RemoteCondition, resolve_condition
 from tahoe.spark.connect.remote_changes import RemoteEngine
 from tahoe.spark.connect.remote_rows import RemoteFiles, RemoteRows, RemoteVersion
-from tahoe.spark.names.settings import look_at_settings
+from tahoe.spark.names.settings import look_at_settings, settings_read_once
 from tahoe.spark.write.fitting import columns_of
 from tahoe.spark.write.idempotent import resetting_version
 from tahoe.txn.transaction import Operation, Transaction
@@ -56,8 +56,9 @@ def insert(table: Table, data: DataFrame, request: Insert, describe: DescribeOpe
 
     Raises: the errors of `tahoe.spark.commands.insert.insert`.
     """
-    look_at_settings(data.sparkSession)
-    with resetting_version(data.sparkSession):
+    spark = data.sparkSession
+    with settings_read_once(spark), resetting_version(spark):
+        look_at_settings(spark)
         return commit_rows(table, request, lambda transaction: _staged(transaction, data, request), describe)
 
 

@@ -17,6 +17,7 @@ from tahoe.spark.commands.saved import Save
 from tahoe.spark.commands.write_options import WriterCall
 from tahoe.spark.connect.writes_by_name import insert_into
 from tahoe.spark.names.entries import NamedTable
+from tahoe.spark.names.settings import setting_of
 from tahoe.spark.write.enforce import session_time_zone
 from tahoe.sql.dialect import Token, tokenize
 from tahoe.sql.dml import Insert
@@ -104,7 +105,7 @@ def _partitioned(rows: DataFrame, named: NamedTable, statement: Insert) -> tuple
 
 def _replaced_partitions(spark: SparkSession, statement: Insert, condition: str) -> dict[str, str]:
     """Return the option of an INSERT OVERWRITE that names partitions: those of the condition, or in dynamic mode those of the rows."""
-    mode = str(spark.conf.get("spark.sql.sources.partitionOverwriteMode", "static")).lower()
+    mode = str(setting_of(spark, "spark.sql.sources.partitionOverwriteMode") or "static").lower()
     if mode == "dynamic" and any(value is None for _, value in statement.partition):
         return {"partitionOverwriteMode": "dynamic"}
     return {"replaceWhere": condition} if condition else {}

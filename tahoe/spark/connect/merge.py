@@ -83,7 +83,7 @@ from tahoe.spark.connect.assigned import fit_of, parse_assignments
 from tahoe.spark.connect.conditions import check_boolean, check_expression, columns_in, text_of
 from tahoe.spark.connect.merge_keys import MergeSource, candidates
 from tahoe.spark.connect.remote_rows import RemoteRows, RemoteVersion
-from tahoe.spark.names.settings import is_case_sensitive, settings_of
+from tahoe.spark.names.settings import is_case_sensitive, setting_of, settings_of
 from tahoe.spark.versions.plan_ids import stands_for
 from tahoe.spark.write.enforce import session_time_zone
 from tahoe.spark.write.fitting import Casts, assignment_casts, columns_of
@@ -206,7 +206,7 @@ def _with_hints(target: DataFrame, source: DataFrame, source_rows: int) -> tuple
     Without a hint the server would take the target for small, as it does not see the files behind it, and collect it.
     """
     width = sum(_BYTES.get(str(column.data_type), _BYTES_OF_OTHERS) for column in columns_of(source))
-    is_off = str(source.sparkSession.conf.get(_THRESHOLD, "0")).strip().startswith("-")
+    is_off = str(setting_of(source.sparkSession, _THRESHOLD) or "0").strip().startswith("-")
     if not is_off and source_rows * width <= _MOST_BYTES_BROADCAST:
         return target, source.hint("broadcast")
     return target.hint("merge"), source

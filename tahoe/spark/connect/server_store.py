@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, Literal, TypeVar, cast
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.types import BinaryType, StructField, StructType
 
 from tahoe.base.exceptions import InvalidRequest, StorageFailure, TahoeError, Unsupported
 from tahoe.spark.executors.shipped import mapped_for_storage
@@ -58,6 +59,9 @@ def server_store(spark: SparkSession, path: str, url: str, options: dict[str, st
             table=url,
         )
     return ServerLogStore(spark, url, options)
+
+
+_PARTS = StructType([StructField("part", BinaryType())])
 
 
 class ServerLogStore:
@@ -179,7 +183,7 @@ class ServerLogStore:
     def _ask(self, verb: str, name: str, request: Request) -> object:
         parts = self._spark.createDataFrame(parts_of(pickle.dumps(request, pickle.HIGHEST_PROTOCOL))).coalesce(1)
         try:
-            answers = mapped_for_storage(parts, "part binary", answered, self._url, self._options).toArrow()
+            answers = mapped_for_storage(parts, _PARTS, answered, self._url, self._options).toArrow()
         except PySparkException as error:
             failure = self._failure(verb, name, error)
         else:

@@ -40,12 +40,12 @@ from tahoe.spark.connect.writes_by_name import existing, insert_into, save_as_ta
 from tahoe.spark.entry_points.catalog_methods import requested_creation
 from tahoe.spark.entry_points.merging import wrap_merge_into
 from tahoe.spark.entry_points.reading import single_path
-from tahoe.spark.entry_points.wrapping import bound_arguments, is_delta, is_enabled, wrap
+from tahoe.spark.entry_points.wrapping import bound_arguments, is_delta, is_enabled, mark_enabled, wrap
 from tahoe.spark.entry_points.writing import configure
-from tahoe.spark.jvm.storage import compact_remotely, reach_storage_by, table_at
+from tahoe.spark.jvm.storage import compact_remotely, reach_storage_by, reaches_storage_by_server, table_at
 from tahoe.spark.names.entries import parts_of, path_of, table_named
-from tahoe.spark.names.settings import settings_of
-from tahoe.spark.names.temporary_views import forget_view, note_view
+from tahoe.spark.names.settings import settings_of, settings_read_once
+from tahoe.spark.names.temporary_views import copy_views, forget_view, note_view
 from tahoe.spark.portable.data_source_options import table_of
 from tahoe.spark.write.fitting import columns_of
 
@@ -90,6 +90,9 @@ def enable_connect(spark: Any, *, through_server: bool = False) -> None:
     wrap(DataFrameWriterV2, "append", _saving("Append", {}))
     wrap(DataFrameWriterV2, "overwritePartitions", _saving("Overwrite", {"partitionOverwriteMode": "dynamic"}))
     wrap(DataFrameWriterV2, "overwrite", _overwrite)
+    for name in ("newSession", "cloneSession"):
+        if hasattr(SparkSession, name):  # newer PySpark
+            wrap(SparkSession, name, _another_session)
     wrap(Catalog, "createTable", _create_table)
     wrap(Catalog, "tableExists", _table_exists)
     wrap(Catalog, "listColumns", _list_columns)
@@ -128,8 +131,19 @@ def _session_table(original: Callable[..., Any], spark: Any, tableName: str) -> 
 
 def _sql(original: Callable[..., Any], spark: Any, sqlQuery: str, args: Any = None, **named: Any) -> Any:  # noqa: N803
     if isinstance(sqlQuery, str) and is_enabled(spark):
-        return run_sql(original, spark, sqlQuery, args, named)
+        with settings_read_once(spark):
+            return run_sql(original, spark, sqlQuery, args, named)
     return original(spark, sqlQuery, args, **named)
+
+
+def _another_session(original: Callable[..., Any], spark: Any, *positional: Any, **named: Any) -> Any:
+    another = original(spark, *positional, **named)
+    if is_enabled(spark):
+        enable_connect(another, through_server=reaches_storage_by_server(spark))
+        mark_enabled(another)
+        if original.__name__ == "cloneSession":
+            copy_views(spark, another)
+    return another
 
 
 _TEMPORARY_VIEWS: Mapping[str, tuple[str, ...]] = {

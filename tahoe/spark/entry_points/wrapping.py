@@ -1,7 +1,7 @@
 """Replaces methods of PySpark's classes in sessions where Delta is enabled, and detects these sessions.
 
 A classic session stores all its state in the JVM, including the mark that Delta is enabled: a setting of the session, which copies of the
-session (streaming creates some) inherit.
+session (streaming creates some) inherit. The mark of a session of Spark Connect is in this process.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable
 from inspect import signature
 from typing import Any
+from weakref import WeakSet
 
 from pyspark.sql import SparkSession
 
@@ -19,9 +20,20 @@ ENABLED = "spark.tahoe.enabled"
 """The session setting that enables Delta."""
 
 
+_CONNECTED: WeakSet[SparkSession] = WeakSet()
+"""The sessions of Spark Connect with Delta enabled. To read a setting of such a session is a request to its server."""
+
+
+def mark_enabled(spark: SparkSession) -> None:
+    """Note that Delta is enabled in a session."""
+    spark.conf.set(ENABLED, "true")
+    if not is_classic(spark):
+        _CONNECTED.add(spark)
+
+
 def is_enabled(spark: SparkSession) -> bool:
     """Return whether `tahoe.enable` was called for this session, or for the original of this copy."""
-    return str(spark.conf.get(ENABLED, "false")).lower() == "true"
+    return str(spark.conf.get(ENABLED, "false")).lower() == "true" if is_classic(spark) else spark in _CONNECTED
 
 
 def is_delta(spark: SparkSession, source: str | None) -> bool:

@@ -30,7 +30,7 @@ from weakref import WeakKeyDictionary
 import pyarrow as pa
 from pyspark import Broadcast, SparkContext
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from tahoe.base.exceptions import TahoeError, Unsupported
 from tahoe.spark.executors import worker
@@ -41,6 +41,7 @@ _Module = tuple[str, bool, Any]
 """The name of a module, whether it is a package, and its loader."""
 
 _MOST_TASKS = 1_000
+_ANSWERS = StructType([StructField("number", LongType()), StructField("answer", BinaryType())])
 _LEVEL = 1
 """The zlib level: the best one takes ten times as long, and saves a tenth of the bytes."""
 _DRIVER_ONLY = frozenset(
@@ -98,7 +99,7 @@ def run_each_by_arrow(
     values = [pickle.dumps(item, pickle.HIGHEST_PROTOCOL) for item in items]
     sent_items = pa.table({"number": pa.array(range(len(values)), pa.int64()), "item": pa.array(values, pa.binary())})
     frame = spark.createDataFrame(sent_items).repartition(len(values))
-    answers = frame.mapInArrow(sent_whole(worker.arrow, function, *arguments), "number long, answer binary").toArrow()
+    answers = frame.mapInArrow(sent_whole(worker.arrow, function, *arguments), _ANSWERS).toArrow()
     return [pickle.loads(answer) for answer in answers.sort_by("number")["answer"].to_pylist()]
 
 
@@ -111,12 +112,12 @@ def run_on(
     return run_each_by_arrow(spark, function, items, *arguments) if items else []
 
 
-def mapped(rows: DataFrame, columns: StructType | str, function: Callable[..., object], *arguments: object) -> DataFrame:
+def mapped(rows: DataFrame, columns: StructType, function: Callable[..., object], *arguments: object) -> DataFrame:
     """Return the rows that a generator function yields for the Arrow batches of each partition (`DataFrame.mapInArrow`).
 
     Args:
         rows: of a classic session or of one of Spark Connect.
-        columns: of the result.
+        columns: of the result; for a text, a session of Spark Connect would ask its server.
         function: of a module that is sent (`packed`); its last argument is an iterator of the batches.
         arguments: its first arguments.
     """
@@ -127,7 +128,7 @@ def mapped(rows: DataFrame, columns: StructType | str, function: Callable[..., o
         return rows.mapInArrow(sent(spark.sparkContext, worker.stream, function, *arguments), columns)
 
 
-def mapped_for_storage(rows: DataFrame, columns: str, function: Callable[..., object], *arguments: object) -> DataFrame:
+def mapped_for_storage(rows: DataFrame, columns: StructType, function: Callable[..., object], *arguments: object) -> DataFrame:
     """Like `mapped`, for a session of Spark Connect and a function that needs only `tahoe.store`: a tenth of the code travels."""
     code = _packed_for_storage()
     return rows.mapInArrow(_task(code, _digest_of(code), worker.stream, function, arguments), columns)

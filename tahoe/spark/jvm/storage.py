@@ -64,7 +64,7 @@ def table_at(spark: SparkSession, path: str, options: Mapping[str, str]) -> Tabl
             code="TAHOE_OPTION_NOT_SUPPORTED",
             option="coordinator",
         )
-    url, coordinator = table_url(_qualified(spark, path)), str(spark.conf.get(COORDINATOR, ""))
+    url, coordinator = table_url(_qualified(spark, path)), _coordinator_of(spark)
     remote = _REMOTE_STORES.get(spark)
     # The variables of this process are not those of the server.
     translated = storage_options(url, _hadoop(spark, url, options), os.environ if remote is None else {})
@@ -74,6 +74,16 @@ def table_at(spark: SparkSession, path: str, options: Mapping[str, str]) -> Tabl
     table = _kept(place, None if remote is None else lambda: remote(path, url, translated))
     compactor = None if is_classic(spark) else _COMMIT_HOOKS.remote_compactor
     return another_handle(table, None if compactor is None else partial(compactor, spark))
+
+
+def _coordinator_of(spark: SparkSession) -> str:
+    """Return the URL of the coordinator that the session names; a session of Spark Connect has none."""
+    return str(spark.conf.get(COORDINATOR, "")) if is_classic(spark) else ""
+
+
+def reaches_storage_by_server(spark: SparkSession) -> bool:
+    """Whether the server of a Spark Connect session reads and writes the tables' logs."""
+    return spark in _REMOTE_STORES
 
 
 RemoteStores: TypeAlias = Callable[[str, str, dict[str, str]], LogStore]

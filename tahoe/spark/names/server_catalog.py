@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
+import pyarrow as pa
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import StructType
 
 from tahoe.expr.tree.predicate import quote_identifier
@@ -62,6 +63,21 @@ def plain_sql(spark: SparkSession, text: str, values: object = None, **frames: D
     return frame
 
 
+def rows_of_sql(spark: SparkSession, text: str, **frames: DataFrame) -> list[Row]:
+    """Run a statement of the catalog as `plain_sql`, and return its rows.
+
+    The server runs such a statement at once, and returns the rows with the answer. To collect them would be two more requests.
+    """
+    frame: Any = plain_sql(spark, text, **frames)
+    client: Any = spark.client
+    relation = frame._plan.plan(client)
+    if relation.WhichOneof("rel_type") != "local_relation":
+        rows: list[Row] = frame.collect()
+        return rows
+    table = pa.ipc.open_stream(relation.local_relation.data).read_all()
+    return [Row(*table.column_names)(*values) for values in zip(*(column.to_pylist() for column in table.columns), strict=True)]
+
+
 def server_entry(spark: SparkSession, parts: Sequence[str]) -> ServerEntry | None:
     """Return the entry with this name in the server's session catalog; None if there is none, and for temporary views, which take
     precedence.
@@ -78,7 +94,7 @@ def server_relation(spark: SparkSession, parts: Sequence[str]) -> ServerEntry | 
     # The pattern is a regular expression; a dot is any character.
     pattern = re.sub(r"\W", ".", parts[-1])
     try:
-        rows = plain_sql(spark, f"SHOW TABLE EXTENDED{inside} LIKE '{pattern}'").collect()
+        rows = rows_of_sql(spark, f"SHOW TABLE EXTENDED{inside} LIKE '{pattern}'")
     except AnalysisException as error:
         if str(error.getCondition()) in ("SCHEMA_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND"):
             return None
@@ -123,7 +139,7 @@ def managed_location(spark: SparkSession, parts: Sequence[str]) -> str:
 
     Raises PySpark's ``AnalysisException`` (``SCHEMA_NOT_FOUND``) if there is no such database.
     """
-    rows = plain_sql(spark, f"DESCRIBE DATABASE {quote_identifier(parts[-2])}").collect()
+    rows = rows_of_sql(spark, f"DESCRIBE DATABASE {quote_identifier(parts[-2])}")
     folder = next(str(row[1]) for row in rows if row[0] == "Location")
     return f"{unquote(folder).rstrip('/')}/{parts[-1].lower()}"
 
@@ -137,19 +153,19 @@ def add_entry(spark: SparkSession, parts: Sequence[str], columns: StructType, lo
     Raises PySpark's ``AnalysisException`` if the name exists.
     """
     place = "" if location is None else f" LOCATION '{location.replace(chr(39), chr(92) + chr(39))}'"
-    plain_sql(spark, f"CREATE TABLE {_quoted(parts)} ({_as_ddl(columns)}) USING delta{place}").collect()
+    plain_sql(spark, f"CREATE TABLE {_quoted(parts)} ({_as_ddl(columns)}) USING delta{place}")
 
 
 def set_columns(spark: SparkSession, parts: Sequence[str], columns: StructType) -> None:
     """Give the entry of a Delta table these columns, if it has others: the server resolves the query of a new view by them."""
-    described = {str(row[0]): str(row[1]) for row in plain_sql(spark, f"DESCRIBE TABLE {_quoted(parts)}").collect()}
+    described = {str(row[0]): str(row[1]) for row in rows_of_sql(spark, f"DESCRIBE TABLE {_quoted(parts)}")}
     if described != {column.name: column.dataType.simpleString() for column in columns}:
-        plain_sql(spark, f"ALTER TABLE {_quoted(parts)} REPLACE COLUMNS ({_as_ddl(columns)})").collect()
+        plain_sql(spark, f"ALTER TABLE {_quoted(parts)} REPLACE COLUMNS ({_as_ddl(columns)})")
 
 
 def drop_entry(spark: SparkSession, parts: Sequence[str]) -> None:
     """Remove an entry whose table could not be created; Spark deletes the folder of a managed table."""
-    plain_sql(spark, f"DROP TABLE IF EXISTS {_quoted(parts)}").collect()
+    plain_sql(spark, f"DROP TABLE IF EXISTS {_quoted(parts)}")
 
 
 def _quoted(parts: Sequence[str]) -> str:

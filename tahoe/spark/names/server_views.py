@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from tahoe.expr.tree.predicate import quote_identifier
-from tahoe.spark.names.server_catalog import ServerEntry, plain_sql
+from tahoe.spark.names.server_catalog import ServerEntry, rows_of_sql
 from tahoe.sql.table_name import TableName, table_name
 
 _EVOLVES = "EVOLUTION"
@@ -54,7 +54,7 @@ class ServerView:
 
 def server_view(spark: SparkSession, entry: ServerEntry) -> ServerView:
     """Return the view of an entry."""
-    text = plain_sql(spark, f"DESCRIBE TABLE EXTENDED {TableName(None, entry.parts)} AS JSON").collect()[0][0]
+    text = rows_of_sql(spark, f"DESCRIBE TABLE EXTENDED {TableName(None, entry.parts)} AS JSON")[0][0]
     described = json.loads(text)
     namespace = table_name(described["view_catalog_and_namespace"])
     return ServerView(

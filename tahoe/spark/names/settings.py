@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from weakref import WeakSet
 
 from pyspark.sql import SparkSession
@@ -15,11 +18,63 @@ from tahoe.spark.jvm.bridge import Jvm, is_classic
 _LOOKED_AT: WeakSet[SparkSession] = WeakSet()
 
 
+@dataclass(slots=True)
+class _ReadOnce:
+    """The settings of a session of Spark Connect during one operation.
+
+    Args:
+        values: None until a setting is read.
+    """
+
+    spark: SparkSession
+    values: dict[str, str] | None = None
+
+
+_READ_ONCE: ContextVar[_ReadOnce | None] = ContextVar("settings of one operation", default=None)
+
+
+@contextmanager
+def settings_read_once(spark: SparkSession) -> Iterator[None]:
+    """Read the settings of a session of Spark Connect at most once in this block: each time is a request to the server."""
+    outer = _READ_ONCE.get()
+    if is_classic(spark) or (outer is not None and outer.spark is spark):
+        yield
+        return
+    token = _READ_ONCE.set(_ReadOnce(spark))
+    try:
+        yield
+    finally:
+        _READ_ONCE.reset(token)
+
+
+def setting_of(spark: SparkSession, name: str) -> str | None:
+    """Return a setting that the session or its builder has; None if there is none, also for one with a default value of Spark."""
+    read = _READ_ONCE.get()
+    return spark.conf.get(name, None) if read is None or read.spark is not spark else settings_of(spark).get(name)
+
+
+def unset_setting(spark: SparkSession, name: str) -> None:
+    """Remove a setting from the session."""
+    spark.conf.unset(name)
+    read = _READ_ONCE.get()
+    if read is not None and read.spark is spark and read.values is not None:
+        read.values.pop(name, None)
+
+
 def settings_of(spark: SparkSession) -> dict[str, str]:
     """Return all settings of the session, as text."""
     if not is_classic(spark):
-        return {str(key): str(value) for key, value in spark.conf.getAll.items()}
+        read = _READ_ONCE.get()
+        if read is None or read.spark is not spark:
+            return _from_server(spark)
+        if read.values is None:
+            read.values = _from_server(spark)
+        return dict(read.values)
     return Jvm.of(spark).dictionary(spark._jsparkSession.conf().getAll())
+
+
+def _from_server(spark: SparkSession) -> dict[str, str]:
+    return {str(key): str(value) for key, value in spark.conf.getAll.items()}
 
 
 def is_on(spark: SparkSession, name: str, *, usual: bool = False) -> bool:
@@ -28,7 +83,8 @@ def is_on(spark: SparkSession, name: str, *, usual: bool = False) -> bool:
     Args:
         usual: the default.
     """
-    return is_true(name, str(spark.conf.get(name, str(usual))))
+    text = setting_of(spark, name)
+    return is_true(name, str(usual) if text is None else text)
 
 
 def is_true(name: str, text: str) -> bool:

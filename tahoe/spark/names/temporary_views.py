@@ -39,6 +39,11 @@ def forget_view(spark: SparkSession, parts: Sequence[str]) -> None:
     _plans(spark).pop(_key(parts), None)
 
 
+def copy_views(spark: SparkSession, clone: SparkSession) -> None:
+    """Follow the temporary views that the clone of a session has."""
+    _plans(clone).update(_plans(spark))
+
+
 def rows_of_view(spark: Any, view: ServerEntry) -> DataFrame | None:
     """Return the newest rows of a temporary view that this client created over Delta tables; None for other views."""
     known = _plans(spark).get(_key(view.parts))

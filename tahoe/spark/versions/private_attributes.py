@@ -56,6 +56,7 @@ USED = (
     *_of("sql/connect/plan.py", "SubqueryAlias", "_alias"),
     *_of("sql/connect/readwriter.py", "DataFrameReader", "_client", "_format", "_options"),
     *_of("sql/connect/readwriter.py", "DataFrameWriter", "_df", "_spark", "_write"),
+    *_of("sql/connect/sql_formatter.py", "SQLStringFormatter", "_temp_views"),
     *_of("sql/connect/streaming/readwriter.py", "DataStreamReader", "_client"),
     *_of("sql/connect/streaming/readwriter.py", "DataStreamWriter", "_session", "_write_proto", "_write_stream"),
 )

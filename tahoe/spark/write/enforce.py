@@ -26,10 +26,11 @@ from tahoe.protocol.constraints import Constraints, Generated, constraints_of, n
 from tahoe.schema.evolve import without_void
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType, is_geospatial
 from tahoe.schema.walk import paths_of_type
-from tahoe.spark.jvm.bridge import Jvm
+from tahoe.spark.jvm.bridge import Jvm, is_classic
 from tahoe.spark.jvm.errors import raising, raising_with_values
 from tahoe.spark.jvm.stored_defaults import default_column
 from tahoe.spark.jvm.translate import from_spark_schema
+from tahoe.spark.names.settings import setting_of
 from tahoe.spark.write.fitting import ANSI_CASTS, Casts, cast_or_fail, fitted
 from tahoe.spark.write.limited import limited_columns
 from tahoe.spark.write.stored_expressions import StoredExpressions, session_of_stored_expressions
@@ -83,7 +84,9 @@ def enforced(
 
 def session_time_zone(spark: SparkSession) -> str:
     """Return the time zone in which texts and dates become timestamps."""
-    return str(spark.conf.get("spark.sql.session.timeZone"))
+    name = "spark.sql.session.timeZone"
+    known = None if is_classic(spark) else setting_of(spark, name)
+    return str(spark.conf.get(name)) if known is None else known
 
 
 def recomputed(data: DataFrame, config: TableConfig, where: Mapping[str, Column]) -> DataFrame:

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.ops.rows.insert import already_written
-from tahoe.spark.names.settings import is_on
+from tahoe.spark.names.settings import is_on, setting_of, unset_setting
 from tahoe.txn.after_commit import logged_after_commit
 from tahoe.txn.transaction import Transaction
 
@@ -50,7 +50,7 @@ def applied_once(spark: SparkSession, transaction: Transaction) -> Iterator[bool
     Args:
         transaction: of the operation; its commit records the version.
     """
-    application_version = application(spark.conf.get(_APP, None), spark.conf.get(_VERSION, None))
+    application_version = application(setting_of(spark, _APP), setting_of(spark, _VERSION))
     if application_version is None:
         yield True
         return
@@ -71,4 +71,4 @@ def resetting_version(spark: SparkSession) -> Iterator[None]:
     yield
     if resets:
         with logged_after_commit("The operation is done, but the setting %s could not be unset", _VERSION):
-            spark.conf.unset(_VERSION)
+            unset_setting(spark, _VERSION)

@@ -15,6 +15,7 @@ from pyspark.sql import functions as sf
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.protocol.config import TableConfig
+from tahoe.spark.names.settings import setting_of
 
 _OPTIMIZE_WRITE = "spark.databricks.delta.optimizeWrite."
 _PART = "_tahoe_part"
@@ -31,7 +32,7 @@ def optimizes(spark: SparkSession, config: TableConfig, option: bool | None) -> 
     """
     if option is not None:
         return option
-    text = spark.conf.get(_OPTIMIZE_WRITE + "enabled", None)
+    text = setting_of(spark, _OPTIMIZE_WRITE + "enabled")
     if text is None:
         return config.properties.optimizes_writes
     if text.strip().lower() not in ("true", "false"):
@@ -60,7 +61,7 @@ def settings_of_bins(spark: SparkSession) -> Mapping[str, str]:
 
 
 def _optimize_setting(spark: SparkSession, name: str, default: int) -> int:
-    text = spark.conf.get(_OPTIMIZE_WRITE + name, None)
+    text = setting_of(spark, _OPTIMIZE_WRITE + name)
     # Spark also accepts the size of a bin with a unit.
     digits = (
         str(default) if text is None else text.strip().lower().removesuffix("mb" if name == "binSize" else "").removesuffix("m")

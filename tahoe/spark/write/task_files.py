@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from pyspark.sql import DataFrame
+from pyspark.sql.types import BinaryType, StructField, StructType
 
 from tahoe.base.exceptions import StorageFailure, TahoeError, Unsupported
 from tahoe.ops.rows.row_changes import BYTES_OF_A_FILE
@@ -28,6 +29,8 @@ from tahoe.spark.executors.shipped import mapped
 from tahoe.store.location import decode_path
 from tahoe.store.log_store import Entry, LogStore
 
+_ANSWERS = StructType([StructField("answer", BinaryType())])
+
 
 def written_by(rows: DataFrame, target: NewFiles) -> list[WrittenFiles]:
     """Write rows to files on the executors; return the files of each task.
@@ -37,7 +40,7 @@ def written_by(rows: DataFrame, target: NewFiles) -> list[WrittenFiles]:
     names = tuple(rows.columns)
     if any("." in name or "`" in name for name in names):  # PySpark resolves the names of the columns as expressions
         rows, target = rows.toDF(*(f"_{place}" for place in range(len(names)))), replace(target, names=names)
-    files = mapped(rows, "answer binary", written_rows, target)
+    files = mapped(rows, _ANSWERS, written_rows, target)
     answers = [pickle.loads(answer) for answer in files.toArrow()["answer"].to_pylist()]
     written = [answer for answer in answers if isinstance(answer, WrittenFiles)]
     failed = next((answer for answer in answers if isinstance(answer, TahoeError)), None)

@@ -37,7 +37,7 @@ from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.stored_defaults import written_default
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.names.options import AUTO_MERGE, AUTOMATIC_WIDENING, widening_mode
-from tahoe.spark.names.settings import is_case_sensitive, is_on
+from tahoe.spark.names.settings import is_case_sensitive, is_on, setting_of
 from tahoe.spark.write.enforce import session_time_zone
 from tahoe.spark.write.fitting import Casts, casts_of_assignments, columns_of
 from tahoe.txn.transaction import Transaction
@@ -73,7 +73,7 @@ class MergeRequest:
             return replace(self, schema_evolution=False)
         if not self.schema_evolution and not is_on(spark, AUTO_MERGE):
             return self
-        mode = widening_mode(spark.conf.get(AUTOMATIC_WIDENING, None))
+        mode = widening_mode(setting_of(spark, AUTOMATIC_WIDENING))
         return replace(self, schema_evolution=True, automatic_widening=mode)
 
 

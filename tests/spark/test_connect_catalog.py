@@ -248,6 +248,9 @@ def test_all_parts_of_an_insert_into_several_tables_read_the_same_version(sessio
     )
     assert rows(session, "SELECT * FROM p") == [(1, "a"), (2, "b")]
     assert [key for key, _ in rows(session, "SELECT * FROM t")] == [1, 2, 11, 21, 22]
+    session.sql("CREATE TABLE q LIKE p USING parquet")
+    session.sql("FROM t AS x INSERT OVERWRITE p SELECT x.* WHERE id > 20 INSERT INTO q SELECT id, '{x}' WHERE id = 11")
+    assert rows(session, "SELECT id FROM p UNION ALL SELECT id FROM q") == [(11,), (21,), (22,)]
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ class _Statements:
             _refuse_scripts(self._spark, text)
             return None
         if word in ("FROM", "WITH") and (inserts := dml.several_inserts(text)):
-            return self.inserts(inserts)
+            return self.inserts(text, inserts)
         if word in _ROW_STATEMENTS and (rows := dml.row_statement(text)) is not None:
             return self.row_statement(rows)
         if (statement := ddl.table_statement(text)) is not None:
@@ -207,18 +207,22 @@ class _Statements:
                 return self._counted(update(target, statement.values, statement.where).num_affected_rows)
         return self._merge(target, statement)
 
-    def inserts(self, texts: tuple[str, ...]) -> DataFrame | None:
-        """Run the parts of an INSERT into several tables, one after the other."""
-        statements = [dml.row_statement(text) for text in texts]
+    def inserts(self, text: str, parts: tuple[str, ...]) -> DataFrame:
+        """Run the parts of an INSERT into several tables, one after the other.
+
+        Args:
+            text: the whole statement, which the server runs if no target is a Delta table.
+        """
+        statements = [dml.row_statement(part) for part in parts]
         if not any(each is not None and table_named(self._spark, each.table.identifiers) for each in statements):
-            return None
+            return self.query(text)
         self._require_literals()
         # All parts read the same versions, also of a table that an earlier part changes.
         versions = dict[TableName, int | None]()
-        for text in [with_versions(self._spark, text, versions) for text in texts]:
-            statement = dml.row_statement(text)
+        for part in [with_versions(self._spark, part, versions) for part in parts]:
+            statement = dml.row_statement(part)
             if statement is None or self.row_statement(statement) is None:
-                self.unchanged(text)
+                self.unchanged(part)
         return self._nothing()
 
     def _require_literals(self) -> None:

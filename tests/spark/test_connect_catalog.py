@@ -175,6 +175,19 @@ def test_a_cached_temporary_view_keeps_the_rows_of_then(session: Any, views: dic
     session.catalog.clearCache()
 
 
+@pytest.mark.parametrize("method", ["newSession", "cloneSession"])
+def test_a_session_of_a_session_has_delta_enabled(session: Any, views: dict[str, str], method: str) -> None:
+    if not hasattr(type(session), method):
+        pytest.skip(f"this PySpark has no {method} in Spark Connect")
+    another = getattr(session, method)()
+    session.sql("INSERT INTO t VALUES (3, 'c')")
+    assert rows(another, "SELECT id FROM views.t") == [(1,), (2,), (3,)]
+    assert rows(another, "DELETE FROM views.t WHERE id = 1") == [(1,)]
+    if method == "cloneSession":
+        assert rows(another, "SELECT id FROM of_query") == rows(session, "SELECT id FROM of_query") == [(3,)]
+    another.client.close()
+
+
 def test_a_table_with_its_database_is_found_beside_a_temporary_view(session: Any) -> None:
     session.sql("CREATE TEMPORARY VIEW t AS SELECT 'temporary' AS which")
     try:
@@ -289,7 +302,7 @@ def test_statements_have_frames_and_values_of_python(session: Any) -> None:
 
 @pytest.mark.parametrize("mode", ["", "FORMATTED", "extended"])
 def test_a_query_is_explained_and_a_change_is_not(session: Any, mode: str) -> None:
-    assert "BatchScan delta" in session.sql(f"EXPLAIN {mode} SELECT '{{}}' AS text, t.* FROM t").first()[0]
+    assert "BatchScan delta" in session.sql(f"EXPLAIN {mode} SELECT '{{}}' AS text, t.* FROM t ; -- all").first()[0]
     for change in ("DELETE FROM t", "WITH w AS (SELECT 1) INSERT INTO t SELECT 1, 'x'"):
         with pytest.raises(Unsupported, match="EXPLAIN of a change of the Delta table t is not supported"):
             session.sql(f"EXPLAIN {mode} {change}")

@@ -144,16 +144,15 @@ class _Statements:
         cursor = Cursor(text, tokenize(text))
         cursor.need("EXPLAIN")
         any(cursor.take(mode) for mode in _EXPLAIN_MODES)
-        is_change = cursor.peek().is_word(*_ROW_STATEMENTS)
-        explained = cursor.rest()
-        changes = dml.row_statement(explained) if is_change else None
+        head, explained = text[: cursor.peek().start], text[cursor.peek().start :]
+        changes = dml.row_statement(explained) if cursor.peek().is_word(*_ROW_STATEMENTS) else None
         if changes is not None and table_named(self._spark, changes.table.identifiers) is not None:
             raise Unsupported(
                 f"EXPLAIN of a change of the Delta table {changes.table} is not supported in a session of Spark Connect. EXPLAIN a query.",
                 code="TAHOE_SPARK_CONNECT",
                 table=str(changes.table),
             )
-        return self._query(explained, self._delta_rows(explained), text.removesuffix(explained))
+        return self._query(explained, self._delta_rows(explained), head)
 
     def _written_by_server(self, head: str, query: str | None) -> DataFrame | None:
         """Run a statement that writes the rows of a query over Delta tables to a table of another format."""

@@ -276,7 +276,7 @@ def test_all_parts_of_an_insert_into_several_tables_read_the_same_version(sessio
             [("b",)],
         ),
         ("SELECT t.name FROM (WITH t AS (SELECT 2 AS id) SELECT * FROM t) x JOIN t USING (id)", [("b",)]),
-        ("SELECT name FROM (TABLE t) x WHERE id IN (FROM t |> SELECT max(id))", [("b",)]),
+        ("SELECT name FROM (TABLE t) x WHERE id IN (FROM t |> AGGREGATE max(id))", [("b",)]),
     ],
 )
 def test_a_common_table_expression_may_have_the_name_of_a_table(session: Any, text: str, expected: list[object]) -> None:

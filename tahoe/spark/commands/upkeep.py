@@ -48,7 +48,7 @@ from tahoe.spark.jvm.errors import quiet_errors
 from tahoe.spark.jvm.job_progress import job_progress
 from tahoe.spark.jvm.local_rows import Result
 from tahoe.spark.jvm.storage import hadoop_path
-from tahoe.spark.names.server_catalog import plain_sql
+from tahoe.spark.names.server_catalog import rows_of_sql
 from tahoe.spark.names.settings import is_on, look_at_settings, setting_of
 from tahoe.spark.names.snapshots import parsed_timestamp
 from tahoe.spark.write.enforce import session_time_zone
@@ -348,7 +348,7 @@ def _shown(spark: SparkSession, condition: str) -> str:
 
 def _shown_by_server(spark: SparkSession, condition: str) -> str:
     """The same in a session of Spark Connect, from the plan that EXPLAIN shows."""
-    plan = plain_sql(spark, f"EXPLAIN EXTENDED SELECT 1 WHERE {condition}").collect()[0][0]
+    plan = rows_of_sql(spark, f"EXPLAIN EXTENDED SELECT 1 WHERE {condition}")[0][0]
     shown = _PARSED.search(str(plan))
     return condition if shown is None else shown[1]
 

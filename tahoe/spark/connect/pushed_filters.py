@@ -135,8 +135,8 @@ def _reads(relation: Any, persisted: Collection[int], above: _Above) -> Iterator
     if kind is None or relation.common.plan_id in persisted:
         return
     if kind == "read":
-        source = relation.read.data_source
-        if source.format.lower() == "delta" and not relation.read.is_streaming:
+        source = _delta_source(relation.read)
+        if source is not None:
             # A schema of the user has all columns of the table.
             yield DeltaRead(source, above.filters, above.by_name and not source.schema)
     elif kind == "with_relations":
@@ -146,6 +146,11 @@ def _reads(relation: Any, persisted: Collection[int], above: _Above) -> Iterator
         node = getattr(relation, kind)
         for each in _inputs(node):
             yield from _reads(each, persisted, above.with_node(kind, node))
+
+
+def _delta_source(read: Any) -> Any | None:
+    """Return the ``spark.connect.Read.DataSource`` of a read of a Delta table; None for streams and other formats."""
+    return read.data_source if read.data_source.format.lower() == "delta" and not read.is_streaming else None
 
 
 def _set_options(plan: Any, persisted: Mapping[int, int]) -> None:
@@ -178,8 +183,9 @@ def _sources(message: Any, persisted: Mapping[int, int], number: int | None) -> 
     if message.DESCRIPTOR.full_name == _RELATION:
         number = persisted.get(message.common.plan_id, number)
         if message.WhichOneof("rel_type") == "read":
-            if message.read.data_source.format.lower() == "delta" and not message.read.is_streaming:
-                yield message.read.data_source, number
+            source = _delta_source(message.read)
+            if source is not None:
+                yield source, number
             return
     for field, value in message.ListFields():
         if field.message_type is not None and not field.message_type.GetOptions().map_entry:

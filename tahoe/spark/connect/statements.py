@@ -31,6 +31,7 @@ from tahoe.spark.connect.views import as_temporary, cache_view, create_temporary
 from tahoe.spark.jvm.local_rows import local_frame
 from tahoe.spark.names.entries import NamedTable, relation_on_server, table_named
 from tahoe.spark.names.server_catalog import ServerEntry
+from tahoe.spark.names.settings import setting_of
 from tahoe.spark.names.temporary_views import forget_view
 from tahoe.spark.statements.create_like import other_format
 from tahoe.spark.statements.registry import parse
@@ -178,13 +179,13 @@ class _Statements:
 
     def cache(self, text: str, statement: CacheStatement) -> DataFrame:
         """Cache the rows of a query under a new name, or of a temporary view; a Delta table itself is refused."""
-        query = statement.query
-        delta = () if query is None else self._delta_rows(query)
-        if query is None:
+        if statement.query is None:
             prepare_cache(self._spark, statement.name.identifiers)
-        if query is None or not delta:
             return self.unchanged(text)
-        cache_view(self._query(query, delta), statement)
+        delta = self._delta_rows(statement.query)
+        if not delta:
+            return self.unchanged(text)
+        cache_view(self._query(statement.query, delta), statement)
         return self._nothing()
 
     def row_statement(self, statement: dml.RowStatement) -> DataFrame | None:
@@ -270,7 +271,7 @@ class _Statements:
         return self._nothing()
 
     def _create(self, statement: ddl.Create) -> DataFrame | None:
-        provider = statement.provider or str(self._spark.conf.get("spark.sql.sources.default", "parquet")).lower()
+        provider = _provider(self._spark, statement)
         if statement.table.path is None and provider != "delta":
             return self._written_by_server(statement.head, statement.query)
         if statement.table.path is not None and statement.provider not in (None, "delta"):
@@ -297,6 +298,11 @@ class _Statements:
 
     def _nothing(self) -> DataFrame:
         return local_frame(self._spark, (), StructType())
+
+
+def _provider(spark: SparkSession, statement: ddl.Create | CatalogDdl) -> str:
+    """Return the format of a new table: the statement's, otherwise the session's."""
+    return statement.provider or (setting_of(spark, "spark.sql.sources.default") or "parquet").lower()
 
 
 def _view_as_target(view: ServerEntry, name: str) -> TahoeError:
@@ -343,6 +349,5 @@ def _is_of_delta(spark: SparkSession, statement: CatalogDdl) -> bool:
     if statement.table is not None and statement.table.path is not None:
         return True
     if statement.creates:
-        provider = statement.provider or str(spark.conf.get("spark.sql.sources.default", "parquet")).lower()
-        return provider == "delta"
+        return _provider(spark, statement) == "delta"
     return statement.table is not None and table_named(spark, statement.table.identifiers) is not None

@@ -63,12 +63,12 @@ def plain_sql(spark: SparkSession, text: str, values: object = None, **frames: D
     return frame
 
 
-def rows_of_sql(spark: SparkSession, text: str, **frames: DataFrame) -> list[Row]:
+def rows_of_sql(spark: SparkSession, text: str) -> list[Row]:
     """Run a statement of the catalog as `plain_sql`, and return its rows.
 
     The server runs such a statement at once, and returns the rows with the answer. To collect them would be two more requests.
     """
-    frame: Any = plain_sql(spark, text, **frames)
+    frame: Any = plain_sql(spark, text)
     client: Any = spark.client
     relation = frame._plan.plan(client)
     if relation.WhichOneof("rel_type") != "local_relation":

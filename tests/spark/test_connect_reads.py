@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import functions as sf
 from pyspark.sql.datasource import DataSourceReader
@@ -67,6 +69,32 @@ def test_a_frame_that_is_used_again_shows_the_newest_rows(connect: Any, tmp_path
         Table(path).delete()
         connect.sql("CLEAR CACHE")
         assert len(stored.collect()) == 0
+
+
+def test_a_query_reads_one_version_of_a_table_beside_a_writer(connect: Any, tmp_path: Path) -> None:
+    path, is_done = str(tmp_path / "t"), Event()
+    table = Table(path)
+    table.append(pa.table({"id": [0]}))
+
+    def append() -> None:
+        while not is_done.is_set() and table.snapshot().version < 3000:
+            table.append(pa.table({"id": [table.snapshot().version]}))
+
+    writer = Thread(target=append)
+    with remote():
+        writer.start()
+        try:
+            for _ in range(4):
+                left, right = (connect.read.format("delta").load(path).alias(name) for name in ("a", "b"))
+                joined = left.join(right, "id", "full_outer").where("a.id IS NULL OR b.id IS NULL")
+                assert joined.count() == 0
+                query = f"SELECT (SELECT count(*) FROM delta.`{path}`) - (SELECT count(*) FROM delta.`{path}`)"
+                assert connect.sql(query).collect() == [(0,)]
+            version = table.snapshot().version
+            assert left.union(right).count() > 2 * version  # a DataFrame that is used again reads the newest version
+        finally:
+            is_done.set()
+            writer.join()
 
 
 def test_queries_read_the_columns_that_they_name(connect: Any, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from tahoe.schema.types import DataType, DecimalType, PrimitiveType, StructField
 from tahoe.spark.commands.assignments import Assignment, Fit, Value, fitting
 from tahoe.spark.commands.conditions import ExpressionRules
 from tahoe.spark.connect.conditions import check_expression, of_one_row, text_of
-from tahoe.spark.connect.server_errors import error_text
+from tahoe.spark.connect.requests.server_errors import error_text
 from tahoe.spark.jvm.translate import to_spark_type
 from tahoe.spark.write.fitting import Casts, Place, columns_of, misfit, no_cast
 

@@ -24,9 +24,9 @@ from tahoe.spark.commands.row_command import CommandTarget, run_row_command
 from tahoe.spark.connect import definitions
 from tahoe.spark.connect.insert_statement import insert_rows
 from tahoe.spark.connect.merge import merge
-from tahoe.spark.connect.pushed_filters import forget_persisted
 from tahoe.spark.connect.queries import ReferenceRows, delta_rows, with_frames, with_named_frames, with_versions
 from tahoe.spark.connect.remote_changes import delete, update
+from tahoe.spark.connect.requests.client_requests import forget_persisted
 from tahoe.spark.connect.views import as_temporary, cache_view, create_temporary_view, prepare_cache, prepare_permanent_view
 from tahoe.spark.jvm.local_rows import local_frame
 from tahoe.spark.names.entries import NamedTable, relation_on_server, table_named

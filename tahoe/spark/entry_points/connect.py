@@ -23,7 +23,6 @@ from tahoe.spark.commands.named import Creation
 from tahoe.spark.commands.saved import Save
 from tahoe.spark.commands.upkeep import compact_after
 from tahoe.spark.commands.write_options import WriterCall, insert_request, refuse_buckets, refuse_matching
-from tahoe.spark.connect import pushed_filters
 from tahoe.spark.connect.conditions import as_sql, text_of
 from tahoe.spark.connect.constants import in_utc
 from tahoe.spark.connect.creation import make_table
@@ -31,8 +30,10 @@ from tahoe.spark.connect.definitions import listed_columns
 from tahoe.spark.connect.insert import insert
 from tahoe.spark.connect.merge import RemoteMergeBuilder
 from tahoe.spark.connect.queries import rows_named
-from tahoe.spark.connect.server_errors import handle_error
-from tahoe.spark.connect.server_source import serve, without_secrets
+from tahoe.spark.connect.requests import client_requests
+from tahoe.spark.connect.requests.plan_reads import reads_delta
+from tahoe.spark.connect.requests.server_errors import handle_error
+from tahoe.spark.connect.requests.server_source import serve, table_with_options, without_secrets
 from tahoe.spark.connect.server_store import server_store
 from tahoe.spark.connect.statements import run_sql
 from tahoe.spark.connect.views import prepare_cache
@@ -46,7 +47,6 @@ from tahoe.spark.jvm.storage import compact_remotely, reach_storage_by, reaches_
 from tahoe.spark.names.entries import parts_of, path_of, table_named
 from tahoe.spark.names.settings import settings_of, settings_read_once
 from tahoe.spark.names.temporary_views import copy_views, forget_view, note_view
-from tahoe.spark.portable.data_source_options import table_of
 from tahoe.spark.write.fitting import columns_of
 
 _FILTERS = "spark.sql.python.filterPushdown.enabled"
@@ -70,10 +70,10 @@ def enable_connect(spark: Any, *, through_server: bool = False) -> None:
         reach_storage_by(spark, partial(server_store, spark))
     if serve(spark):
         spark.conf.set(_FILTERS, "true")
-        pushed_filters.enable(spark.client)
+        client_requests.enable(spark)
     compact_remotely(compact_after)
-    wrap(SparkConnectClient, "_execute_and_fetch_as_iterator", pushed_filters.execute)
-    wrap(SparkConnectClient, "_analyze", pushed_filters.analyze)
+    wrap(SparkConnectClient, "_execute_and_fetch_as_iterator", client_requests.execute)
+    wrap(SparkConnectClient, "_analyze", client_requests.analyze)
     wrap(SparkConnectClient, "_handle_error", handle_error)
     for name, database in _TEMPORARY_VIEWS.items():
         wrap(DataFrame, name, _creating_view(database))
@@ -160,7 +160,7 @@ def _creating_view(database: tuple[str, ...]) -> Callable[..., None]:
         spark, parts = rows.sparkSession, (*database, name)
         if is_enabled(spark):
             forget_view(spark, parts)
-            if pushed_filters.reads_delta(rows._plan.to_proto(spark.client)):
+            if reads_delta(rows._plan.to_proto(spark.client)):
                 note_view(spark, parts, rows._plan)
 
     return call
@@ -177,9 +177,7 @@ def _save(original: Callable[..., None], writer: Any, *positional: Any, **named:
     call = _call_of(writer, arguments)
     place, frame = single_path(arguments["path"], call.options), DataFrame(writer._df, spark)
     own = {key: value for key, value in call.options.items() if key.lower() != "coordinator"}
-    # The coordinator is an option of the portable source, which the reader has too.
-    table = table_at(spark, place, own) if own == call.options else table_of(place, call.options)
-    insert(table, frame, insert_request(replace(call, options=own), settings_of(spark)))
+    insert(table_with_options(spark, place, call.options), frame, insert_request(replace(call, options=own), settings_of(spark)))
 
 
 def _save_as_table(original: Callable[..., None], writer: Any, *positional: Any, **named: Any) -> None:
@@ -298,7 +296,7 @@ def _cache_table(original: Callable[..., None], catalog: Any, tableName: str, st
 
 def _clear_cache(original: Callable[..., None], catalog: Any) -> None:
     original(catalog)
-    pushed_filters.forget_persisted(catalog._sparkSession.client)
+    client_requests.forget_persisted(catalog._sparkSession.client)
 
 
 # -- streams -----------------------------------------------------------------------------------------------------------------------

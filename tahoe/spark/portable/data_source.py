@@ -3,7 +3,7 @@
     format("delta") ─► Table on the driver's side ─► tasks, a few files each ─► Arrow batches in Python workers
 
 It needs no JVM access and no user code, but every row passes a socket, and Spark prunes no columns: a client of Spark Connect sends the names
-in its query instead (`tahoe.spark.connect.query_columns`). Spark 4.1 and later push filters. The
+in its query instead (`tahoe.spark.connect.requests.query_columns`). Spark 4.1 and later push filters. The
 snapshot is chosen once, when Spark requests the schema; the same version is planned and read later, in other processes.
 """
 
@@ -163,7 +163,7 @@ class DeltaDataSource(Sent, DataSource):
             bounds = Bounds(requested.start_version, requested.end_version, first, last)
         else:
             bounds = Bounds(*self._range)
-        changes = feed(table.store, table.snapshot(), bounds)
+        changes = feed(table.store, _version_of_query(table, table.snapshot(), self._options), bounds)
         self._range = changes.start, changes.end
         return changes
 
@@ -175,7 +175,7 @@ class DeltaDataSource(Sent, DataSource):
             table = table_of(request.path, self._options)
         if self._version is not None:
             return table.snapshot(self._version)
-        snapshot = table.snapshot(request.version, request.timestamp)
+        snapshot = _version_of_query(table, table.snapshot(request.version, request.timestamp), self._options)
         self._version = snapshot.version
         return snapshot
 
@@ -224,7 +224,7 @@ class _Reader(_PlannedReader):
 
 
 def _pushes_filters(options: Mapping[str, str]) -> bool:
-    """Whether filters skip files. Only Tahoe's client of Spark Connect sets it, with a number (`tahoe.spark.connect.pushed_filters`).
+    """Whether filters skip files. Only Tahoe's client of Spark Connect sets it, with a number (`tahoe.spark.connect.requests`).
 
     Raises `Unsupported` for a request without one: Spark uses the files of the first filter for every scan of the same DataFrame.
     """
@@ -237,6 +237,24 @@ def _pushes_filters(options: Mapping[str, str]) -> bool:
             option="pushFilters",
         )
     return value.startswith("true:")
+
+
+def _version_of_query(table: Table, snapshot: Snapshot, options: Mapping[str, str]) -> Snapshot:
+    """Return the version that all reads of the table in one query have, if the query has several. Only Tahoe's client of Spark Connect sends
+    it, with the table's id: at the same path, the client may have another table.
+
+    Raises `Unsupported` for other values.
+    """
+    value = option_of(options, "queryVersion", "")
+    version, _, table_id = value.partition(":")
+    if value and not (version.isdigit() and table_id):
+        raise Unsupported(
+            "The option 'queryVersion' is not for programs: leave it out, or use versionAsOf.",
+            code="TAHOE_OPTION_NOT_SUPPORTED",
+            option="queryVersion",
+        )
+    is_older = bool(value) and snapshot.metadata.id == table_id and int(version) < snapshot.version
+    return table.snapshot(int(version)) if is_older else snapshot
 
 
 def _names_of_query(options: Mapping[str, str]) -> frozenset[str] | None:

@@ -10,10 +10,10 @@ from pyspark.sql.connect import proto
 
 from tahoe.api.table import Table
 from tahoe.base.exceptions import Unsupported
-from tahoe.spark.connect.pushed_filters import delta_reads
-from tahoe.spark.connect.query_columns import names_in
+from tahoe.spark.connect.requests.plan_reads import delta_reads
+from tahoe.spark.connect.requests.query_columns import names_in
 from tahoe.spark.portable.data_source import DeltaDataSource
-from tests.unit.spark.connect.test_pushed_filters import filtered, joined, query, read
+from tests.unit.spark.connect.test_plan_reads import filtered, joined, query, read
 
 
 def plan_of(relation: proto.Relation) -> proto.Plan:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tahoe.base.exceptions import InvariantViolation, SchemaMismatch, TahoeError
-from tahoe.spark.connect.server_errors import error_of_tahoe, error_text
+from tahoe.spark.connect.requests.server_errors import error_of_tahoe, error_text
 
 TRACEBACK = """[PYTHON_DATA_SOURCE_ERROR] Failed to create Python data source instance: Traceback (most recent call last):
   File "<worker>", line 257, in schema

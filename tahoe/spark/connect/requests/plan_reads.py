@@ -1,82 +1,29 @@
-"""Which reads of Delta tables in a request to a Spark Connect server push filters to the data source, so that files are skipped, and the
-names of the columns that they need.
+"""The reads of Delta tables in a request to a Spark Connect server.
 
 Spark keeps the files of a pushed filter in the relation of the plan, and uses them for every other scan of the same relation: of a temporary
 view, of a DataFrame whose schema was requested before, of a common table expression. Such a scan would miss rows. So filters are pushed only
-in a request that executes a plan, for a relation with a single scan, and the option has another value for each read: then the server shares
-the relation with no other plan. The same holds for the columns of a read (`tahoe.spark.connect.query_columns`).
-
-The server also keeps the relation of a plan that it has executed, with the version that it read. So every other read has the number of its
-request in the same option, which makes it a new relation: a DataFrame that is used again shows the newest version.
+in a request that executes a plan, for a relation with a single scan. The same holds for the columns of a read
+(`tahoe.spark.connect.requests.query_columns`).
 """
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import count
 from typing import Any
-from weakref import WeakKeyDictionary
 
-from tahoe.spark.connect.query_columns import CHOOSING, TRANSPARENT, names_in
+from tahoe.spark.connect.requests.query_columns import CHOOSING, TRANSPARENT
 from tahoe.sql.dialect import tokenize
 from tahoe.sql.named_queries import uses_each_at_most_once
 
-_NUMBERS = count()
-_PERSISTED: WeakKeyDictionary[Any, dict[int, int]] = WeakKeyDictionary()
-"""The client of each session with Tahoe → the ids of its plans that the server keeps in memory, each with the number of its reads, by which
-the server finds it.
-"""
 _RELATION = "spark.connect.Relation"
-_PLANS = {"plan", "relation", "other"}
-"""The arguments of ``SparkConnectClient._analyze`` that are plans or relations."""
 _FILTERING = ("filter", "join", "as_of_join", "lateral_join")
-
-
-def enable(client: Any) -> None:
-    """Let the filters in requests of a client skip files of Delta tables."""
-    _PERSISTED.setdefault(client, {})
-
-
-def is_enabled(client: Any) -> bool:
-    """Whether a client belongs to a session with Tahoe."""
-    return client in _PERSISTED
-
-
-def execute(original: Callable[..., Any], client: Any, request: Any, *positional: Any, **named: Any) -> Any:
-    """Run ``SparkConnectClient._execute_and_fetch_as_iterator`` with the option in the request's plan."""
-    if client in _PERSISTED:
-        _set_options(request.plan, _PERSISTED[client])
-    return original(client, request, *positional, **named)
-
-
-def analyze(original: Callable[..., Any], client: Any, method: str, **arguments: Any) -> Any:
-    """Run ``SparkConnectClient._analyze`` with the numbers of persisted plans, and note which plans are persisted."""
-    if client in _PERSISTED:
-        persisted, plan_id = _PERSISTED[client], _id_of(arguments.get("relation"))
-        if method == "persist":
-            persisted.setdefault(plan_id, next(_NUMBERS))
-        for name in _PLANS & arguments.keys():
-            _set_numbers(arguments[name], persisted, None)
-        if method == "unpersist":
-            persisted.pop(plan_id, None)
-    return original(client, method, **arguments)
-
-
-def _id_of(relation: Any) -> int:
-    return 0 if relation is None else int(relation.common.plan_id)
-
-
-def forget_persisted(client: Any) -> None:
-    """Note that the server has no plan in memory any more."""
-    _PERSISTED.get(client, {}).clear()
 
 
 def reads_delta(plan: Any) -> bool:
     """Whether a plan (``spark.connect.Plan``) reads a Delta table."""
-    return any(True for _ in _sources(plan, {}, None))
+    return any(True for _ in sources(plan, {}, None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,32 +100,7 @@ def _delta_source(read: Any) -> Any | None:
     return read.data_source if read.data_source.format.lower() == "delta" and not read.is_streaming else None
 
 
-def _set_options(plan: Any, persisted: Mapping[int, int]) -> None:
-    """Tell the data sources to take filters, and the names in the plan; make each read a new one."""
-    reads = list(delta_reads(plan, persisted))
-    names = names_in(plan) if any(read.by_name for read in reads) else None
-    _set_numbers(plan, persisted, next(_NUMBERS))
-    for read in reads:
-        number = next(_NUMBERS)
-        if read.pushes:
-            read.source.options["pushFilters"] = f"true:{number}"
-        if read.by_name and names is not None and "queryNames" not in read.source.options:
-            read.source.options["queryNames"] = f"{number}:{json.dumps(sorted(names))}"
-
-
-def _set_numbers(message: Any, persisted: Mapping[int, int], number: int | None) -> None:
-    """Set the number of each read of a Delta table in a message of PySpark's client.
-
-    Args:
-        number: of the request, for the reads outside of persisted plans; None leaves them as they are.
-    """
-    for source, own in _sources(message, persisted, number):
-        # The relation of a statement, which the server returns, has the number of its request. Other values are the user's.
-        if own is not None and source.options.get("pushFilters", "false:").startswith("false:"):
-            source.options["pushFilters"] = f"false:{own}"
-
-
-def _sources(message: Any, persisted: Mapping[int, int], number: int | None) -> Iterator[tuple[Any, int | None]]:
+def sources(message: Any, persisted: Mapping[int, int], number: int | None) -> Iterator[tuple[Any, int | None]]:
     """Yield the ``spark.connect.Read.DataSource`` of each read of a Delta table, apart from streams, with its number."""
     if message.DESCRIPTOR.full_name == _RELATION:
         number = persisted.get(message.common.plan_id, number)
@@ -190,7 +112,7 @@ def _sources(message: Any, persisted: Mapping[int, int], number: int | None) -> 
     for field, value in message.ListFields():
         if field.message_type is not None and not field.message_type.GetOptions().map_entry:
             for part in [value] if hasattr(value, "ListFields") else value:
-                yield from _sources(part, persisted, number)
+                yield from sources(part, persisted, number)
 
 
 def _references_to_one_place(query: Any) -> Iterator[Any]:

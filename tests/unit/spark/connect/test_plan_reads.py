@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql.connect import proto
 
-from tahoe.spark.connect.pushed_filters import analyze, delta_reads, enable, execute, forget_persisted, reads_delta
+from tahoe.spark.connect.requests.plan_reads import delta_reads, reads_delta
 
 
 def read(path: str = "/t", format: str = "delta") -> proto.Relation:
@@ -86,50 +86,6 @@ def test_writes_push_and_views_do_not() -> None:
     plan = proto.Plan()
     plan.command.create_dataframe_view.input.CopyFrom(filtered(read()))
     assert list(delta_reads(plan)) == []
-
-
-class Client:
-    """A client that sends nothing."""
-
-
-def numbers(client: Client, relation: proto.Relation) -> list[str]:
-    """The values of the option in the request that a client sends for a join of reads."""
-    request = proto.ExecutePlanRequest()
-    request.plan.command.checkpoint_command.relation.CopyFrom(relation)
-    execute(lambda *_: None, client, request)
-    sent = request.plan.command.checkpoint_command.relation.join
-    return [each.read.data_source.options.get("pushFilters", "") for each in (sent.left, sent.right)]
-
-
-def test_each_request_reads_anew() -> None:
-    client = Client()
-    enable(client)
-    (first, same), (second, _) = (numbers(client, joined(read("/a"), read("/b"))) for _ in range(2))
-    assert first == same != second
-    assert numbers(client, joined(read(format="parquet"), read()))[0] == ""
-    own = read()
-    own.read.data_source.options["pushFilters"] = "true"
-    assert numbers(client, joined(own, read()))[0] == "true"
-    returned = read()
-    returned.read.data_source.options["pushFilters"] = first
-    assert numbers(client, joined(returned, read()))[0] != first
-
-
-def test_a_persisted_plan_keeps_its_number() -> None:
-    client = Client()
-    enable(client)
-    stored = read()
-    stored.common.plan_id = 7
-    analyze(lambda *_, **__: None, client, "persist", relation=stored)
-    number = stored.read.data_source.options["pushFilters"]
-    stored.read.data_source.options.clear()
-    assert numbers(client, joined(stored, read()))[0] == number
-    analyze(lambda *_, **__: None, client, "unpersist", relation=stored)
-    assert stored.read.data_source.options["pushFilters"] == number
-    assert numbers(client, joined(stored, read()))[0] != number
-    analyze(lambda *_, **__: None, client, "persist", relation=stored)
-    forget_persisted(client)
-    assert len({*numbers(client, joined(stored, read()))}) == 1
 
 
 def test_a_plan_of_delta_tables_is_recognized() -> None:

@@ -14,10 +14,13 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from pyspark.errors import AnalysisException
 
+from tahoe.api.table import Table
 from tahoe.base.exceptions import Unsupported
 from tahoe.base.secrets import is_secret_name
 from tahoe.spark.executors.shipped import source_for_server
+from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.portable.data_source import DeltaDataSource
+from tahoe.spark.portable.data_source_options import table_of
 
 _PLACEHOLDER = "tahoe-secret-"
 _PLACEHOLDERS: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
@@ -67,6 +70,20 @@ def without_secrets(spark: Any, options: Mapping[str, Any]) -> dict[str, Any]:
             _register(spark, known | {value: f"{_PLACEHOLDER}{token_hex(16)}" for value in new})
         known = _PLACEHOLDERS[spark]
         return {**options, **{name: known.get(value, value) for name, value in secrets.items()}}
+
+
+def table_with_options(spark: Any, path: str, options: Mapping[str, str]) -> Table:
+    """Return the table at a path.
+
+    Args:
+        options: of a reader or writer, perhaps with placeholders for secrets. Only the data source of Spark Connect has the option
+            ``coordinator``.
+    """
+    with _LOCK:
+        secrets = {placeholder: value for value, placeholder in _PLACEHOLDERS.get(spark, {}).items()}
+    all_options = {name: secrets.get(value, value) for name, value in options.items()}
+    is_coordinated = any(name.lower() == "coordinator" for name in options)
+    return table_of(path, all_options) if is_coordinated else table_at(spark, path, all_options)
 
 
 def _register(spark: Any, placeholders: dict[str, str]) -> None:

@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 
 from tahoe.base import exceptions
 from tahoe.base.exceptions import CommitStateUnknown, TahoeError
-from tahoe.spark.connect import pushed_filters
+from tahoe.spark.connect.requests import client_requests
 
 _IN_TRACEBACK = re.compile(
     r"^tahoe\.(?:base\.)?exceptions\.(?P<kind>\w+): \[(?P<code>\w+(?:\.\w+)*)\] (?P<message>.*?)"
@@ -25,7 +25,7 @@ def handle_error(original: Callable[..., NoReturn], client: Any, *arguments: Any
         original(client, *arguments, **named)
     except PySparkException as raised:
         # An error of the analysis shows expressions, and with them texts for `raise_error` that no row raised.
-        is_raised = pushed_filters.is_enabled(client) and not str(raised.getCondition()).startswith("DATATYPE_MISMATCH")
+        is_raised = client_requests.is_enabled(client) and not str(raised.getCondition()).startswith("DATATYPE_MISMATCH")
         inside = error_of_tahoe(str(raised)) if is_raised else None
         if inside is None:
             raise

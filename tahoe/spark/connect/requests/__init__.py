@@ -1,0 +1,1 @@
+"""The requests of PySpark's Connect client in sessions with Tahoe, the server's data source, and its errors."""

@@ -1,0 +1,110 @@
+"""The requests of PySpark's Connect client in sessions with Tahoe: each gets options for its reads of Delta tables.
+
+The server keeps the relation of a plan that it has executed, with the version that it read. So each read has the number of its request in
+an option, which makes it a new relation: a DataFrame that is used again shows the newest version. A read that pushes filters, or reads only
+some columns, has a number of its own: then the server shares the relation with no other plan.
+
+All reads of a table in one request read one version (`tahoe.spark.connect.requests.query_versions`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+from weakref import ReferenceType, WeakKeyDictionary, ref
+
+from tahoe.spark.connect.requests.plan_reads import delta_reads, sources
+from tahoe.spark.connect.requests.query_columns import names_in
+from tahoe.spark.connect.requests.query_versions import forget_version, read_one_version
+
+_NUMBERS = count()
+_SESSIONS: WeakKeyDictionary[Any, _ClientSession] = WeakKeyDictionary()
+"""The client of each session with Tahoe → its session."""
+_PLANS = {"plan", "relation", "other"}
+"""The arguments of ``SparkConnectClient._analyze`` that are plans or relations."""
+
+
+@dataclass(frozen=True, slots=True)
+class _ClientSession:
+    """A session with Tahoe.
+
+    Args:
+        spark: a reference to the session, which refers to the client.
+        persisted: the ids of the plans that the server keeps in memory, each with the number of its reads, by which the server finds it.
+    """
+
+    spark: ReferenceType[Any]
+    persisted: dict[int, int] = field(default_factory=dict)
+
+
+def enable(spark: Any) -> None:
+    """Set the options of reads in the requests of a session of Spark Connect."""
+    _SESSIONS.setdefault(spark.client, _ClientSession(ref(spark)))
+
+
+def is_enabled(client: Any) -> bool:
+    """Whether a client belongs to a session with Tahoe."""
+    return client in _SESSIONS
+
+
+def execute(original: Callable[..., Any], client: Any, request: Any, *positional: Any, **named: Any) -> Any:
+    """Run ``SparkConnectClient._execute_and_fetch_as_iterator`` with the options in the request's plan."""
+    if client in _SESSIONS:
+        _set_options(request.plan, _SESSIONS[client])
+    return original(client, request, *positional, **named)
+
+
+def analyze(original: Callable[..., Any], client: Any, method: str, **arguments: Any) -> Any:
+    """Run ``SparkConnectClient._analyze`` with the numbers of persisted plans, and note which plans are persisted."""
+    if client in _SESSIONS:
+        persisted, plan_id = _SESSIONS[client].persisted, _id_of(arguments.get("relation"))
+        if method == "persist":
+            persisted.setdefault(plan_id, next(_NUMBERS))
+        for name in _PLANS & arguments.keys():
+            _set_numbers(arguments[name], persisted, None)
+        if method == "unpersist":
+            persisted.pop(plan_id, None)
+    return original(client, method, **arguments)
+
+
+def _id_of(relation: Any) -> int:
+    return 0 if relation is None else int(relation.common.plan_id)
+
+
+def forget_persisted(client: Any) -> None:
+    """Note that the server has no plan in memory any more."""
+    if client in _SESSIONS:
+        _SESSIONS[client].persisted.clear()
+
+
+def _set_options(plan: Any, session: _ClientSession) -> None:
+    """Tell the data sources to take filters, and the names in the plan; make each read a new one; let all read one version."""
+    reads = list(delta_reads(plan, session.persisted))
+    names = names_in(plan) if any(read.by_name for read in reads) else None
+    request = next(_NUMBERS)
+    _set_numbers(plan, session.persisted, request)
+    read_one_version(
+        session.spark(), [source for source, number in sources(plan, session.persisted, request) if number == request]
+    )
+    for read in reads:
+        number = next(_NUMBERS)
+        if read.pushes:
+            read.source.options["pushFilters"] = f"true:{number}"
+        if read.by_name and names is not None and "queryNames" not in read.source.options:
+            read.source.options["queryNames"] = f"{number}:{json.dumps(sorted(names))}"
+
+
+def _set_numbers(message: Any, persisted: Mapping[int, int], number: int | None) -> None:
+    """Set the number of each read of a Delta table in a message of PySpark's client.
+
+    Args:
+        number: of the request, for the reads outside of persisted plans; None leaves them as they are.
+    """
+    for source, own in sources(message, persisted, number):
+        # The relation of a statement, which the server returns, has the number of its request. Other values are the user's.
+        if own is not None and source.options.get("pushFilters", "false:").startswith("false:"):
+            source.options["pushFilters"] = f"false:{own}"
+        forget_version(source)

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-__all__ = ["connected", "python_without_tahoe", "remote", "server", "server_session"]
+__all__ = ["connected", "python_without_tahoe", "remote", "server", "server_process", "server_session"]
 
 _MODE = "SPARK_CONNECT_MODE_ENABLED"
 
@@ -36,7 +36,16 @@ def python_without_tahoe(folder: Path, before: str = "") -> Path:
 def server(
     folder: Path, java_options: str, memory: str = "1g", variables: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[str]:
-    """Start a server with two cores, where a task may fail twice; the value is its URL.
+    """Start a server; the value is its URL. The arguments are those of `server_process`."""
+    with server_process(folder, java_options, memory, variables) as (url, _):
+        yield url
+
+
+@contextmanager
+def server_process(
+    folder: Path, java_options: str, memory: str = "1g", variables: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """Start a server with two cores, where a task may fail twice; the value is its URL, and the process of its JVM.
 
     Args:
         folder: receives its warehouse, its log, and the events of its jobs in `events`.
@@ -83,7 +92,7 @@ def server(
     ):
         try:
             _wait_for(port, process, folder / "log")
-            yield f"sc://127.0.0.1:{port}"
+            yield f"sc://127.0.0.1:{port}", process
         finally:
             process.terminate()
 
@@ -111,14 +120,18 @@ def remote() -> Iterator[None]:
             os.environ[_MODE] = before
 
 
-def connected(url: str) -> Any:
-    """A session of the server, with Delta switched on; it can be used inside of `remote` alone."""
+def connected(url: str, **options: Any) -> Any:
+    """A session of the server, with Delta switched on; it can be used inside of `remote` alone.
+
+    Args:
+        options: of `tahoe.enable`.
+    """
     from pyspark.sql.connect.session import SparkSession
 
     import tahoe
 
     with remote():
-        return tahoe.enable(SparkSession.builder.remote(url).create())
+        return tahoe.enable(SparkSession.builder.remote(url).create(), **options)
 
 
 @contextmanager

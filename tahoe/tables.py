@@ -46,6 +46,7 @@ from tahoe.spark.names.entries import delta_table_named, parts_of
 from tahoe.spark.names.error_names import COMMANDS, with_classes
 from tahoe.spark.scan.relation import read_snapshot
 from tahoe.spark.scan.subfolders import table_root
+from tahoe.spark.versions.connect_frames import parsed_type
 from tahoe.sql.table_name import table_name
 
 __all__ = ["DeltaMergeBuilder", "DeltaOptimizeBuilder", "DeltaTable", "DeltaTableBuilder", "IdentityGenerator"]
@@ -367,7 +368,7 @@ class DeltaTableBuilder:
         _require(isinstance(nullable, bool), "Column nullable must be bool.", nullable=nullable)
         _require(comment is None or isinstance(comment, str), "Column comment must be str.", comment=comment)
         _check_generated(generatedAlwaysAs, generatedByDefaultAs)
-        data_type = DataType.fromDDL(dataType) if isinstance(dataType, str) else dataType
+        data_type = parsed_type(self._spark, dataType) if isinstance(dataType, str) else dataType
         metadata: dict[str, Any] = {"comment": comment}
         identity = generatedByDefaultAs or generatedAlwaysAs
         if isinstance(identity, IdentityGenerator):

@@ -12,7 +12,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as sf
 
 from tahoe.base.exceptions import InvalidRequest, Unsupported
-from tests.spark.connect_server import remote
+from tahoe.tables import DeltaTable
+from tests.spark.connect_server import connected, remote
 
 
 @pytest.fixture
@@ -186,6 +187,28 @@ def test_a_session_of_a_session_has_delta_enabled(session: Any, views: dict[str,
     if method == "cloneSession":
         assert rows(another, "SELECT id FROM of_query") == rows(session, "SELECT id FROM of_query") == [(3,)]
     another.client.close()
+
+
+def test_a_session_beside_the_active_one_changes_tables_by_itself(session: Any) -> None:
+    """PySpark's `localCheckpoint` and parser of types use the active session of the process."""
+    another = connected(f"sc://{session.client._builder.endpoint}")
+    assert type(session).active() is not another
+    another.sql("USE views")
+    another.sql("CREATE TABLE u (id INT, twice INT GENERATED ALWAYS AS (id * 2)) USING delta CLUSTER BY (id)")
+    source = another.range(2, 4).selectExpr("CAST(id AS INT) AS id", "'new' AS name")
+    DeltaTable.forName(another, "t").alias("t").merge(
+        source.alias("s"), "t.id = s.id"
+    ).whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+    another.sql("MERGE INTO u USING t ON u.id = t.id WHEN NOT MATCHED AND t.id > 1 THEN INSERT (id) VALUES (t.id)")
+    other_rows = another.sql("SELECT 9 AS id, 'a' AS name")
+    other_rows.write.format("delta").mode("overwrite").option("replaceUsing", "name").saveAsTable("t")
+    assert rows(session, "SELECT * FROM t") == rows(another, "SELECT * FROM t") == [(2, "new"), (3, "new"), (9, "a")]
+    assert rows(session, "SELECT * FROM u") == [(2, 4), (3, 6)]
+    DeltaTable.create(another).tableName("c").addColumn("x", "ARRAY<INT>").execute()
+    another.stop()
+    assert session.table("c").dtypes == [("x", "array<int>")]
+    session.sql("UPDATE u SET id = 5 WHERE id = 2")
+    assert rows(session, "SELECT max(twice) FROM u") == [(10,)]
 
 
 def test_a_table_with_its_database_is_found_beside_a_temporary_view(session: Any) -> None:

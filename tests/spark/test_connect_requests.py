@@ -57,7 +57,7 @@ def test_operations_take_as_many_requests_as_the_guide_says(
             actual[name] = len(requests)
         connect.sql("DROP VIEW counted_view")
         connect.sql("DROP TABLE counted")
-    assert {name: count for name, count in actual.items() if count > stated[name]} == {}, actual
+    assert {name: count for name, count in actual.items() if count > stated[name]} == {}, f"{actual}"
 
 
 def counted(original: Callable[..., Any], name: str, requests: list[str]) -> Callable[..., Any]:

@@ -105,7 +105,7 @@ def test_concurrent_clients_commit_every_append_once(
 def test_a_commit_whose_query_fails_after_writing_counts_once(
     connect: Any, s3_url: str, s3_options: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mapped, failures = server_store.mapped_for_storage, []
+    mapped, failures = server_store.mapped, []
 
     class Lost:
         def __init__(self, frame: Any) -> None:
@@ -118,7 +118,7 @@ def test_a_commit_whose_query_fails_after_writing_counts_once(
                 raise PySparkException("the connection is lost")
             return answer
 
-    monkeypatch.setattr(server_store, "mapped_for_storage", lambda *arguments: Lost(mapped(*arguments)))
+    monkeypatch.setattr(server_store, "mapped", lambda *arguments: Lost(mapped(*arguments)))
     with remote():
         connect.range(3).write.format("delta").save(s3_url)
     table = tahoe.Table(s3_url, storage_options=s3_options)
@@ -133,7 +133,7 @@ def test_a_failed_query_is_a_storage_failure_without_a_stack_trace(
         def toArrow(self) -> pa.Table:  # noqa: N802
             raise PySparkException("the connection is lost")
 
-    monkeypatch.setattr(server_store, "mapped_for_storage", lambda *_: Failing())
+    monkeypatch.setattr(server_store, "mapped", lambda *_: Failing())
     with remote():
         with pytest.raises(StorageFailure, match=r"TAHOE_CONNECT_SERVER.*failed to read s3://.*/x") as raised:
             store.get("x")

@@ -17,6 +17,8 @@ import pyarrow as pa
 from pyroaring import BitMap64
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField
+from pyspark.sql.types import StructType as SparkStruct
 
 from tahoe.base.lazy import pc
 from tahoe.expr.tree.predicate import quote_identifier
@@ -35,6 +37,7 @@ from tahoe.spark.executors.row_tasks import CHOSEN, FILE, ROW
 from tahoe.spark.scan.deleted_rows import packed
 from tahoe.spark.scan.relation import Alias, named, read_rows, read_snapshot, shape_of
 from tahoe.spark.scan.row_id_columns import with_row_ids
+from tahoe.spark.versions.connect_frames import with_known_columns
 from tahoe.spark.write.enforce import enforced, session_time_zone
 from tahoe.spark.write.fitting import fitted
 from tahoe.spark.write.limited import limited_columns
@@ -58,6 +61,16 @@ __all__ = [
 # `bitmap_construct_agg` makes 4 KB bitmaps: the upper bits of a row's position select the bitmap (`part`), the lower 15 the bit in it.
 _BITS_OF_A_PLACE = 15
 _ROWS_OF_A_BITMAP = 2**_BITS_OF_A_PLACE
+_PLACES = SparkStruct([StructField(FILE, IntegerType()), StructField(ROW, LongType())])
+_BITMAPS = SparkStruct(
+    [
+        StructField("file", IntegerType()),
+        StructField("part", LongType()),
+        StructField("bits", BinaryType()),
+        StructField("rows", LongType()),
+    ]
+)
+"""The columns of `bitmaps_of` without groups."""
 _ROWS_ON_DRIVER = 2**22
 """The maximum rows of files whose positions are collected one by one: 12 bytes each, so 50 MB."""
 _FILES_COUNTED = 4096
@@ -212,7 +225,8 @@ def changes_of(snapshot: Snapshot, files: pa.Table, rows: DataFrame) -> RowMatch
     """
     if _have_few_rows(files):
         # Grouping costs a shuffle and a second stage, a fifth of a second.
-        return changes_in(snapshot, files, rows.where(sf.col(FILE).isNotNull()).select(FILE, ROW).toArrow())
+        places = with_known_columns(rows.where(sf.col(FILE).isNotNull()).select(FILE, ROW), _PLACES)
+        return changes_in(snapshot, files, places.toArrow())
     return matches_of(snapshot, files, bitmaps_of(rows))
 
 
@@ -237,15 +251,12 @@ def bitmaps_of(rows: DataFrame, **groups: Column) -> pa.Table:
     place = rows.select(
         sf.col(FILE).alias("file"), sf.col(ROW).alias("row"), *(values.alias(name) for name, values in groups.items())
     ).where("file is not null")
-    return (
-        place.groupBy("file", sf.shiftright("row", _BITS_OF_A_PLACE).alias("part"), *groups)
-        .agg(
-            sf.bitmap_construct_agg(sf.col("row").bitwiseAND(sf.lit(_ROWS_OF_A_BITMAP - 1))).alias("bits"),
-            sf.count("*").alias("rows"),
-        )
-        .toArrow()
-        .sort_by([("file", "ascending"), ("part", "ascending")])
+    bitmaps = place.groupBy("file", sf.shiftright("row", _BITS_OF_A_PLACE).alias("part"), *groups).agg(
+        sf.bitmap_construct_agg(sf.col("row").bitwiseAND(sf.lit(_ROWS_OF_A_BITMAP - 1))).alias("bits"),
+        sf.count("*").alias("rows"),
     )
+    known = bitmaps if groups else with_known_columns(bitmaps, _BITMAPS)
+    return known.toArrow().sort_by([("file", "ascending"), ("part", "ascending")])
 
 
 def matches_of(snapshot: Snapshot, files: pa.Table, bitmaps: pa.Table) -> RowMatches:

@@ -16,7 +16,6 @@ from typing import Any
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
-from pyspark.sql.types import BooleanType, NullType
 
 from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.expr.row_condition import RowCondition, row_condition
@@ -104,12 +103,18 @@ def check_boolean(
 
     Raises `InvalidRequest` if it is not boolean; PySpark's `AnalysisException` if it is invalid.
     """
-    frame: Any = rows.where(column)
+    selected: Any = rows.where(column)
     with of_one_row(text, where[0].lower() + where[1:], rules):
-        data_type = rows.where(column.isNull()).select(column.alias("condition")).schema[0].dataType
-    if not isinstance(data_type, BooleanType | NullType):
+        try:
+            plan = str(selected._explain_string(extended=True))
+        except AnalysisException as error:
+            if error.getCondition() != "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN":
+                raise
+            plan = None
+    if plan is None:
+        data_type = rows.select(column.alias("condition")).schema[0].dataType
         raise InvalidRequest(f"{where} must be true or false, but {text} is {data_type.simpleString()}.", code=code)
-    shown = _ANALYZED.search(str(frame._explain_string(extended=True)))
+    shown = _ANALYZED.search(plan)
     return text if shown is None else shown[1]
 
 

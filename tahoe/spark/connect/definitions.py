@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.catalog import Column as CatalogColumn
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import StructType
 
 from tahoe.api.table import Table
 from tahoe.base.progress import shown
@@ -31,6 +31,7 @@ from tahoe.spark.names.server_catalog import rows_of_sql, server_entry
 from tahoe.spark.statements.create_like import definition_of_delta, without_view_properties
 from tahoe.spark.statements.describe import column_rows, creation_text, extended_rows, partitions
 from tahoe.spark.statements.table_properties import properties_shown
+from tahoe.spark.versions.connect_frames import parsed_type
 from tahoe.sql import ddl as parsed
 from tahoe.sql.table_name import table_name
 from tahoe.txn.transaction import Operation
@@ -41,7 +42,7 @@ Rows = Iterable[Sequence[Any]]
 def created(spark: SparkSession, statement: parsed.Create, query: Callable[[], DataFrame] | None) -> None:
     """Run CREATE or REPLACE TABLE, with or without AS SELECT."""
     definition = TableDefinition(
-        DeltaStruct(tuple(_column(column) for column in statement.columns)),
+        DeltaStruct(tuple(_columns(spark, statement.columns))),
         statement.partition_by,
         statement.properties,
         statement.comment,
@@ -108,9 +109,10 @@ def altered(spark: SparkSession, table: Table, statement: parsed.TableStatement)
 def _alter(spark: SparkSession, table: Table, statement: parsed.TableStatement) -> None:
     match statement:
         case parsed.AddColumns():
-            _commit(table, stage_add_columns, [_new_column(column) for column in statement.columns])
+            new = zip(statement.columns, _columns(spark, statement.columns), strict=True)
+            _commit(table, stage_add_columns, [NewColumn(_path(text.path), column, _position(text)) for text, column in new])
         case parsed.ReplaceColumns():
-            _commit(table, stage_replace_columns, DeltaStruct(tuple(_column(column) for column in statement.columns)))
+            _commit(table, stage_replace_columns, DeltaStruct(tuple(_columns(spark, statement.columns))))
         case parsed.CommentOn():
             table.set_properties({"comment": statement.comment})
         case parsed.DropColumns():
@@ -119,7 +121,7 @@ def _alter(spark: SparkSession, table: Table, statement: parsed.TableStatement) 
             table.rename_column(statement.column, statement.name)
         case parsed.ChangeColumns():
             with shown() as progress:
-                _commit(table, stage_change_columns, [_change(column) for column in statement.columns], progress)
+                _commit(table, stage_change_columns, [_change(spark, column) for column in statement.columns], progress)
         case parsed.SetProperties():
             table.set_properties(statement.properties)
         case parsed.UnsetProperties():
@@ -136,10 +138,6 @@ def _commit(table: Table, stage: Callable[..., Operation | None], *arguments: ob
         table.commit(transaction, operation)
 
 
-def _new_column(column: parsed.ColumnText) -> NewColumn:
-    return NewColumn(_path(column.path), _column(column), _position(column))
-
-
 def _path(text: str) -> tuple[str, ...]:
     named = table_name(text) if text else None
     return () if named is None else named.identifiers
@@ -149,8 +147,8 @@ def _position(column: parsed.ColumnText) -> Position | None:
     return FIRST if column.is_first else None if column.position is None else Position(column.position)
 
 
-def _change(changed: parsed.ChangedColumn) -> ColumnChange:
-    column = None if changed.data_type is None else _column(parsed.ColumnText(f"c {changed.data_type}"))
+def _change(spark: SparkSession, changed: parsed.ChangedColumn) -> ColumnChange:
+    column = None if changed.data_type is None else _columns(spark, [parsed.ColumnText(f"c {changed.data_type}")])[0]
     return ColumnChange(
         _path(changed.column),
         data_type=None if column is None else column.data_type,
@@ -162,10 +160,15 @@ def _change(changed: parsed.ChangedColumn) -> ColumnChange:
     )
 
 
-def _column(column: parsed.ColumnText) -> StructField:
-    """Return a column, with Delta's metadata for generated, default and identity values."""
-    schema = cast(StructType, DataType.fromDDL(column.ddl))
-    (field,) = from_spark_schema(schema).fields
+def _columns(spark: SparkSession, columns: Sequence[parsed.ColumnText]) -> list[StructField]:
+    """Return the columns, with Delta's metadata for generated, default and identity values. One request to the server."""
+    if not columns:
+        return []
+    schema = cast(StructType, parsed_type(spark, ", ".join(column.ddl for column in columns)))
+    return [_with_metadata(field, column) for field, column in zip(from_spark_schema(schema), columns, strict=True)]
+
+
+def _with_metadata(field: StructField, column: parsed.ColumnText) -> StructField:
     metadata = dict(field.metadata)
     if column.generated is not None:
         metadata["delta.generationExpression"] = column.generated

@@ -43,6 +43,7 @@ from tahoe.spark.connect.conditions import RemoteCondition, resolve_condition
 from tahoe.spark.connect.remote_changes import RemoteEngine
 from tahoe.spark.connect.remote_rows import RemoteFiles, RemoteRows, RemoteVersion
 from tahoe.spark.names.settings import look_at_settings, settings_read_once
+from tahoe.spark.versions.connect_frames import checkpointed
 from tahoe.spark.write.fitting import columns_of
 from tahoe.spark.write.idempotent import resetting_version
 from tahoe.txn.transaction import Operation, Transaction
@@ -110,7 +111,7 @@ def _replacing(rows: RemoteRows, data: DataFrame, request: Insert) -> Operation:
 def _stored(data: DataFrame) -> DataFrame:
     """Return the rows, computed once, under their alias: the written rows must be the matched rows."""
     plan: Any = data._plan
-    stored = data.localCheckpoint()
+    stored = checkpointed(data)
     return stored.alias(plan._alias) if type(plan).__name__ == "SubqueryAlias" else stored
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
+from pyspark.sql.types import LongType, StructField, StructType
 
 from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.base.lazy import pc
@@ -84,6 +85,7 @@ from tahoe.spark.connect.conditions import check_boolean, check_expression, colu
 from tahoe.spark.connect.merge_keys import MergeSource, candidates
 from tahoe.spark.connect.remote_rows import RemoteRows, RemoteVersion
 from tahoe.spark.names.settings import is_case_sensitive, setting_of, settings_of
+from tahoe.spark.versions.connect_frames import checkpointed, with_known_columns
 from tahoe.spark.versions.plan_ids import stands_for
 from tahoe.spark.write.enforce import session_time_zone
 from tahoe.spark.write.fitting import Casts, assignment_casts, columns_of
@@ -142,7 +144,7 @@ def _matched(transaction: Transaction, target: CommandTarget, request: MergeRequ
     columns = _columns_to_match(version, merge, steps)
     rows = version.named(version.with_positions(files, ids=True, columns=columns))
     sides = _Sides(*_with_hints(rows, source, keys.source_rows), on, columns, casts)
-    pairs = sides.pairs(steps, snapshot.config, merge.config).localCheckpoint()
+    pairs = checkpointed(sides.pairs(steps, snapshot.config, merge.config))
     bitmaps = bitmaps_of(pairs, clause=sf.col(CLAUSE), is_pair=sf.col(SOURCE_ROW).isNotNull())
     with_clause = bitmaps.filter(pc.is_valid(bitmaps["clause"]))
     changed = matches_of(snapshot, files, with_clause)
@@ -230,7 +232,8 @@ def _stored_source(source: DataFrame) -> DataFrame:
     alias: Any = source._plan
     is_named = type(alias).__name__ == "SubqueryAlias"
     inner: Any = alias._child if is_named else alias
-    stored: Any = numbered(source).localCheckpoint()
+    stored: Any = checkpointed(numbered(source))
+    with_known_columns(stored, StructType([*source.schema, StructField(SOURCE_ROW, LongType(), nullable=False)]))
     stands_for(stored._plan, inner)
     renamed: Any = stored.alias(alias._alias) if is_named else stored
     if is_named:
@@ -481,7 +484,7 @@ class _MatchedMerge:
         if new is None:
             return self._write_updates(), [], {}
         if len(inserting) > 1:
-            new = new.localCheckpoint()
+            new = checkpointed(new)
             inserted = _counted(new)
             return self._write_updates(), self._write_inserts(new, inserted), inserted
         number = inserting[0].number

@@ -7,10 +7,11 @@ client. Executors write new files. The client commits once; a lost race is resol
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
+from pyspark.sql.types import StructType
 
 from tahoe.expr.tree.predicate import TRUE, quote_identifier
 from tahoe.log.files.removed_files import adds_of
@@ -40,8 +41,9 @@ from tahoe.spark.connect.assigned import fit_of, parse_assignments
 from tahoe.spark.connect.conditions import RemoteCondition, columns_in, resolve_condition
 from tahoe.spark.connect.remote_rows import RemoteRows, RemoteVersion
 from tahoe.spark.names.settings import is_case_sensitive, settings_of
+from tahoe.spark.versions.connect_frames import with_known_columns
 from tahoe.spark.write.enforce import session_time_zone
-from tahoe.spark.write.fitting import Casts, assignment_casts, columns_of
+from tahoe.spark.write.fitting import Casts, assignment_casts
 from tahoe.txn.transaction import Transaction
 
 
@@ -95,7 +97,8 @@ def _stage_update(
     assignments = parse_assignments(version.shape(), values, columns, "an assignment of UPDATE", casts)
     refuse_update(snapshot.schema, {assignment.path[0] for assignment in assignments}, config.table)
     engine = RemoteUpdate(RemoteRows(transaction, config, version=version), resolved, assignments, casts)
-    columns_of(engine.with_new_values(version.shape()))  # the server rejects a value that no cast fits, even if no row will match
+    # The server rejects a value that no cast fits, even if no row will match.
+    engine = replace(engine, updated_columns=engine.with_new_values(version.shape()).schema)
     return stage_updated_rows(RowOperation(transaction, snapshot, resolved.text, started), engine)
 
 
@@ -131,11 +134,13 @@ class RemoteUpdate(RemoteEngine):
 
     Args:
         updated: receives the files with the changed rows, from which the change data feed reads the written values.
+        updated_columns: the table's columns after the assignments; None before the server has checked these.
     """
 
     assignments: Sequence[Assignment]
     casts: Casts
     updated: list[AddFile] = field(default_factory=list)
+    updated_columns: StructType | None = None
 
     def write_updated(self, changes: Sequence[FileChange]) -> list[AddFile]:
         """See `tahoe.ops.rows.engine.UpdateEngine`."""
@@ -160,4 +165,8 @@ class RemoteUpdate(RemoteEngine):
             old = Value(sf.col(quote_identifier(column.name)), column.data_type)
             fit = fit_of(self.rows.config.table, column, self.casts)
             columns.append((assigned(fit, column.data_type, old, inside) if inside else old.column).alias(column.name))
-        return rows.select(*columns)
+        new = rows.select(*columns)
+        if self.updated_columns is None:
+            return new
+        others = [column for column in rows.schema if schema.find(column.name) is None]
+        return with_known_columns(new, StructType([*others, *self.updated_columns]))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.types import IntegerType, LongType, StructField, StructType
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
 
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.log.replay import add_files
@@ -36,13 +36,14 @@ from tahoe.spark.executors.shipped import mapped
 from tahoe.spark.jvm.translate import to_spark_schema, with_shown_metadata
 from tahoe.spark.portable.tasks import filled_in, note_numbers
 from tahoe.spark.scan.relation import Alias
+from tahoe.spark.versions.connect_frames import local_table, with_known_columns
 from tahoe.spark.write.fitting import nullable_schema
 from tahoe.spark.write.limited import limited_columns, with_limits_of_session
 from tahoe.spark.write.optimized import optimizes, rebalanced
 from tahoe.spark.write.task_files import written_by
 from tahoe.txn.transaction import Transaction
 
-_ITEM = pa.schema([pa.field("item", pa.binary())])
+_ITEM = StructType([StructField("item", BinaryType())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class RemoteVersion:
 
     def shape(self) -> DataFrame:
         """Return an empty frame under the alias with the table's columns, only to analyze expressions."""
-        return self.named(self.spark.createDataFrame([], _spark_columns(self.snapshot.schema)))
+        return self.named(_no_rows(self.spark, _spark_columns(self.snapshot.schema)))
 
     def with_positions(self, files: pa.Table, *, ids: bool = False, columns: tuple[str, ...] | None = None) -> DataFrame:
         """Return the live rows of these files: the table's columns, `FILE` (the file's number in `files`), and `ROW` (the physical
@@ -111,8 +112,8 @@ class RemoteVersion:
         if tracked is not None:
             columns = columns.add(tracked.row_id, LongType()).add(tracked.row_commit_version, LongType())
         if not items:  # PySpark refuses an empty table of Arrow
-            return self.spark.createDataFrame([], columns)
-        frame = self.spark.createDataFrame(pa.table([pa.array(items, pa.binary())], schema=_ITEM))
+            return _no_rows(self.spark, columns)
+        frame = local_table(self.spark, pa.table({"item": pa.array(items, pa.binary())}), _ITEM)
         return _with_padded_texts(mapped(frame, columns, rows_at, rows), rows.version.config, columns.names)
 
 
@@ -225,4 +226,9 @@ class RemoteRows(RemoteFiles):
 def _of_table(rows: DataFrame, schema: DeltaStruct) -> DataFrame:
     """Return the rows with only the table's columns."""
     stored = {column.name.lower() for column in schema}
-    return rows.select(*(sf.col(quote_identifier(name)) for name in rows.columns if name.lower() in stored))
+    columns = StructType([column for column in rows.schema if column.name.lower() in stored])
+    return with_known_columns(rows.select(*(sf.col(quote_identifier(name)) for name in columns.names)), columns)
+
+
+def _no_rows(spark: SparkSession, columns: StructType) -> DataFrame:
+    return with_known_columns(spark.createDataFrame([], columns), columns)

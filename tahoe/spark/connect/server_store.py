@@ -21,8 +21,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from tahoe.base.exceptions import InvalidRequest, StorageFailure, TahoeError, Unsupported
-from tahoe.spark.executors.shipped import mapped_for_storage
+from tahoe.spark.executors.shipped import mapped
 from tahoe.spark.executors.storage_tasks import Call, Request, answered, bytes_between, deleted, joined, opened, parts_of
+from tahoe.spark.versions.connect_frames import local_table
 from tahoe.store.location import needs_jvm, split_url
 from tahoe.store.log_store import Entry, LogStore, PutOutcome, Unanswered
 from tahoe.store.outside import OutsideFiles
@@ -181,9 +182,9 @@ class ServerLogStore:
         return self._ask(verb, name, methodcaller(method, *arguments))
 
     def _ask(self, verb: str, name: str, request: Request) -> object:
-        parts = self._spark.createDataFrame(parts_of(pickle.dumps(request, pickle.HIGHEST_PROTOCOL))).coalesce(1)
+        parts = local_table(self._spark, parts_of(pickle.dumps(request, pickle.HIGHEST_PROTOCOL)), _PARTS).coalesce(1)
         try:
-            answers = mapped_for_storage(parts, _PARTS, answered, self._url, self._options).toArrow()
+            answers = mapped(parts, _PARTS, answered, self._url, self._options).toArrow()
         except PySparkException as error:
             failure = self._failure(verb, name, error)
         else:

@@ -78,10 +78,11 @@ def _cast(rows: DataFrame, config: TableConfig, request: Insert, casts: Casts) -
     """Return the rows with the types of the table's columns; a value that does not fit is an error."""
     if request.options.merge_schema or request.options.same_types:
         return rows
-    columns = []
+    columns, is_cast = [], False
     for column in columns_of(rows):
         target = config.schema.find(column.name)
         value = Value(sf.col(quote_identifier(column.name)), column.data_type)
         fitted = value.column if target is None else fit_of(config.table, target, casts)(value, target.data_type, ())
+        is_cast = is_cast or fitted is not value.column
         columns.append(fitted.alias(column.name))
-    return rows.select(*columns)
+    return rows.select(*columns) if is_cast else rows

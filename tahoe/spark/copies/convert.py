@@ -15,7 +15,6 @@ from functools import partial
 from typing import cast
 
 from pyspark.sql import SparkSession
-from pyspark.sql.types import DataType as SparkType
 from pyspark.sql.types import StructType as SparkStruct
 
 from tahoe.api.table import Table
@@ -35,6 +34,7 @@ from tahoe.spark.names.entries import entry_of, is_delta, location_of
 from tahoe.spark.names.new_entries import is_view
 from tahoe.spark.names.server_catalog import server_entry
 from tahoe.spark.names.settings import is_on, settings_of
+from tahoe.spark.versions.connect_frames import parsed_type
 from tahoe.store.location import split_url, table_url
 
 _CONF = "spark.databricks.delta.convert."
@@ -63,7 +63,7 @@ def convert_named(
     """
     entry = entry_of(spark, parts) if is_classic(spark) else None
     if isinstance(partition_schema, str):
-        partition_schema = cast(SparkStruct, SparkType.fromDDL(partition_schema))
+        partition_schema = cast(SparkStruct, parsed_type(spark, partition_schema))
     columns = None if partition_schema is None else from_spark_schema(partition_schema)
     if entry is not None:
         return _of_catalog(spark, entry, columns, statistics)

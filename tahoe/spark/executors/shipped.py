@@ -18,6 +18,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from importlib.abc import InspectLoader
 from importlib.resources import files
@@ -34,6 +35,7 @@ from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from tahoe.base.exceptions import TahoeError, Unsupported
 from tahoe.spark.executors import worker
+from tahoe.spark.versions.connect_frames import local_table
 
 Answer = TypeVar("Answer")
 Task = Callable[[Any], Any]
@@ -41,6 +43,7 @@ _Module = tuple[str, bool, Any]
 """The name of a module, whether it is a package, and its loader."""
 
 _MOST_TASKS = 1_000
+_ITEMS = StructType([StructField("number", LongType()), StructField("item", BinaryType())])
 _ANSWERS = StructType([StructField("number", LongType()), StructField("answer", BinaryType())])
 _LEVEL = 1
 """The zlib level: the best one takes ten times as long, and saves a tenth of the bytes."""
@@ -63,11 +66,46 @@ _CLIENT_ONLY = frozenset(
     {"tahoe.as_delta", "tahoe.cli", "tahoe.tables", "tahoe.testing", "tahoe.spark.connect", "tahoe.uniform.serve"}
 )
 """Modules that no process of a Spark Connect server imports."""
-_STORAGE = frozenset({"tahoe.base", "tahoe.store"})
-_STORAGE_MODULES = frozenset(
-    {"tahoe", "tahoe.exceptions", "tahoe.spark", "tahoe.spark.executors", "tahoe.spark.executors.storage_tasks"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of Tahoe's modules.
+
+    Args:
+        packages: with all modules below them.
+        modules: single ones.
+    """
+
+    packages: frozenset[str]
+    modules: frozenset[str]
+
+    def has(self, name: str) -> bool:
+        """Return whether a module belongs to it."""
+        return name in self.modules or _is_below(name, self.packages)
+
+
+_STORAGE = _Part(
+    frozenset({"tahoe.base", "tahoe.store"}),
+    frozenset({"tahoe", "tahoe.exceptions", "tahoe.spark", "tahoe.spark.executors", "tahoe.spark.executors.storage_tasks"}),
 )
-"""The packages and modules that a request to storage needs."""
+"""The modules that a request to storage needs: a tenth of the code."""
+_ROWS = _Part(
+    frozenset(
+        f"tahoe.{name}"
+        for name in ("base", "expr", "log", "protocol", "schema", "settings", "snapshot", "store", "stream", "txn")
+    )
+    | {"tahoe.ops.rows", "tahoe.ops.write", "tahoe.spark.executors"},
+    frozenset({"tahoe", "tahoe.exceptions", "tahoe.ops", "tahoe.spark"}),
+)
+"""The modules that read and write rows: half of the code."""
+_PARTS = {
+    "tahoe.spark.executors.storage_tasks": _STORAGE,
+    "tahoe.spark.executors.data_source_tasks": _ROWS,
+    "tahoe.spark.executors.row_tasks": _ROWS,
+}
+"""The part that the functions of a module need, if it is not all."""
+_MODULE_NAME = re.compile(rb"tahoe(?:\.\w+)+")
 _TEXTS = {"tahoe.settings": ("session_settings.toml",)}
 """Files that these processes read, by package."""
 
@@ -98,7 +136,7 @@ def run_each_by_arrow(
     """Like `run_each`, for a session without a `SparkContext`: a Spark Connect session. Each item is a separate task."""
     values = [pickle.dumps(item, pickle.HIGHEST_PROTOCOL) for item in items]
     sent_items = pa.table({"number": pa.array(range(len(values)), pa.int64()), "item": pa.array(values, pa.binary())})
-    frame = spark.createDataFrame(sent_items).repartition(len(values))
+    frame = local_table(spark, sent_items, _ITEMS).repartition(len(values))
     answers = frame.mapInArrow(sent_whole(worker.arrow, function, *arguments), _ANSWERS).toArrow()
     return [pickle.loads(answer) for answer in answers.sort_by("number")["answer"].to_pylist()]
 
@@ -126,12 +164,6 @@ def mapped(rows: DataFrame, columns: StructType, function: Callable[..., object]
         return rows.mapInArrow(sent_whole(worker.stream, function, *arguments), columns)
     with _this_python(spark.sparkContext):
         return rows.mapInArrow(sent(spark.sparkContext, worker.stream, function, *arguments), columns)
-
-
-def mapped_for_storage(rows: DataFrame, columns: StructType, function: Callable[..., object], *arguments: object) -> DataFrame:
-    """Like `mapped`, for a session of Spark Connect and a function that needs only `tahoe.store`: a tenth of the code travels."""
-    code = _packed_for_storage()
-    return rows.mapInArrow(_task(code, _digest_of(code), worker.stream, function, arguments), columns)
 
 
 @contextmanager
@@ -177,8 +209,19 @@ def sent(context: SparkContext, how: Callable[..., object], function: Callable[.
 
 
 def sent_whole(how: Callable[..., object], function: Callable[..., object], *arguments: object) -> Task:
-    """Like `sent`, for use without a `SparkContext`: each copy of the function includes the code."""
-    return _task(packed(), _digest(), how, function, arguments)
+    """Like `sent`, for use without a `SparkContext`: each copy of the function includes the code that it needs."""
+    code = _packed_part(_part_for(function, arguments))
+    return _task(code, _digest_of(code), how, function, arguments)
+
+
+def _part_for(function: Callable[..., object], arguments: Sequence[object]) -> _Part | None:
+    """Return the part of the modules that a task needs; None for all of them, as for values of a module outside of the part."""
+    part = _PARTS.get(function.__module__)
+    if part is None:
+        return None
+    values = pickle.dumps(tuple(arguments), pickle.HIGHEST_PROTOCOL)
+    named = {name.decode() for name in _MODULE_NAME.findall(values)} & _names()
+    return part if all(map(part.has, named)) else None
 
 
 def carried() -> Callable[[], Any] | None:
@@ -239,8 +282,8 @@ def _packed_for_server() -> bytes:
 
 
 @cache
-def _packed_for_storage() -> bytes:
-    return _packed(module for module in _sent_modules() if module[0] in _STORAGE_MODULES or _is_below(module[0], _STORAGE))
+def _packed_part(part: _Part | None) -> bytes:
+    return packed() if part is None else _packed(module for module in _sent_modules() if part.has(module[0]))
 
 
 @cache

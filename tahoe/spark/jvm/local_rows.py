@@ -15,14 +15,19 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC
 from typing import Any, cast
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
+    BooleanType,
     DataType,
     DateType,
     DecimalType,
+    IntegerType,
+    LongType,
     MapType,
+    StringType,
     StructType,
     TimestampNTZType,
     TimestampType,
@@ -30,9 +35,12 @@ from pyspark.sql.types import (
 
 from tahoe.spark.jvm.bridge import JavaObject, Jvm, is_classic
 from tahoe.spark.jvm.records import created
+from tahoe.spark.versions.connect_frames import local_table
 from tahoe.txn.after_commit import logged_after_commit
 
 Row = Sequence[Any]
+_OF_ARROW = {LongType: pa.int64(), IntegerType: pa.int32(), StringType: pa.string(), BooleanType: pa.bool_()}
+"""The types whose values PySpark's client and Arrow convert alike."""
 
 
 def local_frame(spark: SparkSession, rows: Iterable[Row], columns: StructType) -> DataFrame:
@@ -44,13 +52,21 @@ def local_frame(spark: SparkSession, rows: Iterable[Row], columns: StructType) -
     """
     values = list(rows)
     if not is_classic(spark):
-        return spark.createDataFrame(values, columns)
+        return _sent_frame(spark, values, columns)
     jvm = Jvm.of(spark)
     java_type = jvm.data_type(columns.json())
     # Without rows, columns of every type work, even of types that JSON lacks.
     catalyst = _catalyst_rows(jvm, values, columns, java_type).toSeq(java_type) if values else jvm.seq()
     attributes = jvm.catalyst("types.DataTypeUtils").toAttributes(java_type)
     return jvm.frame(spark._jsparkSession, created(jvm, "plans.logical.LocalRelation", attributes, catalyst), spark)
+
+
+def _sent_frame(spark: SparkSession, rows: Sequence[Row], columns: StructType) -> DataFrame:
+    types = [_OF_ARROW.get(type(column.dataType)) for column in columns]
+    if not rows or None in types:
+        return spark.createDataFrame(rows, columns)
+    values = [pa.array(of_column, data_type) for of_column, data_type in zip(zip(*rows, strict=True), types, strict=True)]
+    return local_table(spark, pa.Table.from_arrays(values, columns.names), columns)
 
 
 def scala_rows(jvm: Jvm, rows: Iterable[Row], columns: StructType) -> JavaObject:

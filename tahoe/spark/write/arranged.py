@@ -13,6 +13,8 @@ from typing import TypeAlias
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
+from pyspark.sql.types import StructField as SparkField
+from pyspark.sql.types import StructType as SparkStruct
 
 from tahoe.base.exceptions import SchemaMismatch
 from tahoe.ops.rows.insert import WriteOptions
@@ -24,6 +26,7 @@ from tahoe.schema.widening import NO_WIDENING, Widening
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.names.settings import is_on
+from tahoe.spark.versions.connect_frames import with_known_columns
 from tahoe.spark.write.fitting import cast_or_fail
 
 Cast: TypeAlias = Callable[[Column, DataType], Column]
@@ -120,7 +123,13 @@ def _renamed(rows: DataFrame, data: StructType, target: StructType, cast: Cast |
         if column.data_type != renamed.data_type:
             values = cast(values, renamed.data_type)
         columns.append(values.alias(renamed.name))
-    return rows.toDF(*positions).select(*columns)
+    new = rows.toDF(*positions).select(*columns)
+    if [column.data_type for column in data] != [column.data_type for column in target]:
+        return new
+    pairs = zip(rows.schema, target.names, strict=True)
+    return with_known_columns(
+        new, SparkStruct([SparkField(name, old.dataType, old.nullable, old.metadata) for old, name in pairs])
+    )
 
 
 def _has_value_without_query(column: StructField, rules: Arrangement) -> bool:

@@ -12,17 +12,19 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import grimp
 import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
 
 from tahoe.api.table import Table
-from tahoe.base.exceptions import NotFound
+from tahoe.base.exceptions import NotFound, TahoeError
 from tahoe.log.replay import add_files
 from tahoe.ops.repair.statistics import statistics_of_file
 from tahoe.snapshot.scan import BareVersion
-from tahoe.spark.executors import worker
+from tahoe.spark.executors import row_tasks, shipped, worker
 from tahoe.spark.executors.bin_tasks import rewritten_bin, rows_of_parts
+from tahoe.spark.executors.shard_encoder import encode_shard
 from tahoe.spark.executors.shipped import packed, sent_whole
 
 ELSEWHERE = """
@@ -112,3 +114,23 @@ def test_a_tahoe_that_a_worker_has_is_out_of_sight_for_the_time_of_a_task(monkey
                 __import__("tahoe.cli.main")
         assert sys.modules["tahoe"] is theirs and sys.meta_path == before
         assert [name for name in sys.modules if name.partition(".")[0] == "tahoe"] == ["tahoe"]
+
+
+@pytest.mark.parametrize("module", shipped._PARTS)
+def test_a_part_of_the_code_has_all_that_its_functions_import(module: str) -> None:
+    graph, part = grimp.build_graph("tahoe", exclude_type_checking_imports=True, cache_dir=None), shipped._PARTS[module]
+    needed, waiting = set[str](), {module}
+    while waiting:
+        name = waiting.pop()
+        needed.add(name)
+        package = name.rpartition(".")[0]
+        waiting |= {*graph.find_modules_directly_imported_by(name), *([package] if package else [])} - needed
+    assert {name for name in needed if not part.has(name)} == set()
+    assert len(shipped._packed_part(part)) < 0.65 * len(shipped.packed())
+
+
+def test_a_value_of_another_part_takes_all_code_with_it() -> None:
+    assert shipped._part_for(row_tasks.rows_at, [shipped._ROWS, "text"]) is shipped._ROWS
+    assert shipped._part_for(row_tasks.rows_at, [TahoeError]) is shipped._ROWS
+    assert shipped._part_for(row_tasks.rows_at, [Table]) is None
+    assert shipped._part_for(encode_shard, []) is None

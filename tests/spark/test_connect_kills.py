@@ -97,7 +97,7 @@ def test_a_killed_client_has_done_all_or_nothing(connect: Any, tmp_path: Path, r
 
 
 @pytest.mark.parametrize("requests", [pytest.param([18], id="one"), pytest.param(count(), id="each", marks=pytest.mark.soak)])
-@pytest.mark.filterwarnings("ignore:.*RETRIES_EXCEEDED")
+@pytest.mark.filterwarnings("ignore:.*RETRIES_EXCEEDED", "ignore:The 'warn' method is deprecated")
 @pytest.mark.parametrize("storage", ["client", "server"])
 def test_a_statement_on_a_killed_server_is_reported_as_it_is(
     java_options: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, storage: str, requests: Iterable[int]
@@ -112,8 +112,8 @@ def test_a_statement_on_a_killed_server_is_reported_as_it_is(
             at_request(last, process.kill, lambda name, call, patch=patch: patch.setattr(SparkConnectClient, name, call))
             error = failure(session, table)
             is_alive = process.poll() is None
-            if is_alive:
-                session.stop()
+            # Of a closed client PySpark frees no rows on the server when a DataFrame is collected as garbage, perhaps in another test.
+            session.client.close()
         if not isinstance(error, CommitStateUnknown):
             assert is_done(table) == (error is None)
         if is_alive:

@@ -36,7 +36,7 @@ def local_table(spark: SparkSession, rows: pa.Table, columns: StructType) -> Dat
 def with_known_columns(frame: DataFrame, columns: StructType) -> DataFrame:
     """Note the columns that a DataFrame has, and return it. Those of classic sessions stay as they are."""
     noted: Any = frame
-    if hasattr(frame, "_cached_schema"):
+    if "_cached_schema" in vars(frame):  # `hasattr` would ask a classic DataFrame for a column with this name
         noted._cached_schema = columns
     return frame
 

@@ -16,6 +16,7 @@ from typing import Any
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
+from pyspark.sql.types import NullType
 
 from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.expr.row_condition import RowCondition, row_condition
@@ -110,12 +111,13 @@ def check_boolean(
         except AnalysisException as error:
             if error.getCondition() != "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN":
                 raise
-            plan = None
-    if plan is None:
-        data_type = rows.select(column.alias("condition")).schema[0].dataType
-        raise InvalidRequest(f"{where} must be true or false, but {text} is {data_type.simpleString()}.", code=code)
-    shown = _ANALYZED.search(plan)
-    return text if shown is None else shown[1]
+            data_type = rows.select(column.alias("condition")).schema[0].dataType
+            if isinstance(data_type, NullType):
+                raise
+            message = f"{where} must be true or false, but {text} is {data_type.simpleString()}."
+            raise InvalidRequest(message, code=code) from None
+    condition = _ANALYZED.search(plan)
+    return text if condition is None else condition[1]
 
 
 def check_expression(text: str, where: str, rules: ExpressionRules = OF_CONDITIONS) -> None:

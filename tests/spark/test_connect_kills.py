@@ -96,7 +96,8 @@ def test_a_killed_client_has_done_all_or_nothing(connect: Any, tmp_path: Path, r
             assert is_done(table)
 
 
-@pytest.mark.parametrize("requests", [pytest.param([18], id="one"), pytest.param(count(), id="each", marks=pytest.mark.soak)])
+@pytest.mark.soak  # each request starts a server
+@pytest.mark.parametrize("requests", [pytest.param([18], id="one"), pytest.param(count(), id="each")])
 @pytest.mark.filterwarnings("ignore:.*RETRIES_EXCEEDED", "ignore:The 'warn' method is deprecated")
 @pytest.mark.parametrize("storage", ["client", "server"])
 def test_a_statement_on_a_killed_server_is_reported_as_it_is(

@@ -56,6 +56,7 @@ __all__ = [
     "changes_of",
     "matches_of",
     "of_kind",
+    "of_table",
 ]
 
 # `bitmap_construct_agg` makes 4 KB bitmaps: the upper bits of a row's position select the bitmap (`part`), the lower 15 the bit in it.
@@ -168,7 +169,7 @@ class TableRows:
         """
         transaction, config, spark = self.transaction, self.config, rows.sparkSession
         stored = config_with_row_ids(config)
-        columns = _of_table(rows, stored.schema)
+        columns = of_table(rows, stored.schema)
         completion = None if copied else Completion(transaction, columns.columns, session_time_zone(spark))
         if copied:
             data = fitted(columns, config.table, stored.schema)
@@ -194,7 +195,7 @@ class TableRows:
         config = self.config
         schema = StructType((*config.schema.fields, CHANGE_TYPE))
         widened = replace(config, metadata=replace(config.metadata, schema_string=schema.to_json()))
-        data = fitted(_of_table(rows, schema), config.table, schema)
+        data = fitted(of_table(rows, schema), config.table, schema)
         if limited := limited_columns(data.sparkSession, config, refuses=False):
             data = data.withColumns({name: values for name, values in limited.items() if name in data.columns})
         adds = write_files(data, widened, self.transaction, replace(self.files, change_data=True))
@@ -327,8 +328,9 @@ def _set_of(rows: pa.Array) -> BitMap64:
     return BitMap64(memoryview(rows.buffers()[1]).cast("Q")[rows.offset : rows.offset + len(rows)])
 
 
-def _of_table(rows: DataFrame, schema: StructType) -> DataFrame:
+def of_table(rows: DataFrame, schema: StructType) -> DataFrame:
     """Return the rows with only the table's columns."""
     names: Iterable[str] = (column.name for column in schema)
     stored = {name.lower() for name in names}
-    return rows.select(*(sf.col(quote_identifier(name)) for name in rows.columns if name.lower() in stored))
+    columns = SparkStruct([column for column in rows.schema if column.name.lower() in stored])
+    return with_known_columns(rows.select(*(sf.col(quote_identifier(name)) for name in columns.names)), columns)

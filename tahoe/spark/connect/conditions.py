@@ -111,7 +111,8 @@ def check_boolean(
         except AnalysisException as error:
             if error.getCondition() != "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN":
                 raise
-            data_type = rows.select(column.alias("condition")).schema[0].dataType
+            # In a filter, so that an aggregate is refused as such.
+            data_type = rows.where(column.isNull()).select(column.alias("condition")).schema[0].dataType
             if isinstance(data_type, NullType):
                 raise
             message = f"{where} must be true or false, but {text} is {data_type.simpleString()}."

@@ -30,13 +30,15 @@ from tahoe.schema.types import StructType as DeltaStruct
 from tahoe.snapshot.changes import CHANGE_TYPE
 from tahoe.snapshot.scan import BareVersion
 from tahoe.snapshot.snapshot import Snapshot
+from tahoe.spark.commands.row_changes import of_table
 from tahoe.spark.executors.data_source_tasks import FilledIn, binned
 from tahoe.spark.executors.row_tasks import FILE, ROW, FileRows, NewFiles, RowsOf, rows_at
 from tahoe.spark.executors.shipped import mapped
+from tahoe.spark.jvm.local_rows import local_frame
 from tahoe.spark.jvm.translate import to_spark_schema, with_shown_metadata
 from tahoe.spark.portable.tasks import filled_in, note_numbers
 from tahoe.spark.scan.relation import Alias
-from tahoe.spark.versions.connect_frames import local_table, with_known_columns
+from tahoe.spark.versions.connect_frames import local_table
 from tahoe.spark.write.fitting import nullable_schema
 from tahoe.spark.write.limited import limited_columns, with_limits_of_session
 from tahoe.spark.write.optimized import optimizes, rebalanced
@@ -70,7 +72,7 @@ class RemoteVersion:
 
     def shape(self) -> DataFrame:
         """Return an empty frame under the alias with the table's columns, only to analyze expressions."""
-        return self.named(_no_rows(self.spark, _spark_columns(self.snapshot.schema)))
+        return self.named(local_frame(self.spark, (), _spark_columns(self.snapshot.schema)))
 
     def with_positions(self, files: pa.Table, *, ids: bool = False, columns: tuple[str, ...] | None = None) -> DataFrame:
         """Return the live rows of these files: the table's columns, `FILE` (the file's number in `files`), and `ROW` (the physical
@@ -112,7 +114,7 @@ class RemoteVersion:
         if tracked is not None:
             columns = columns.add(tracked.row_id, LongType()).add(tracked.row_commit_version, LongType())
         if not items:  # PySpark refuses an empty table of Arrow
-            return _no_rows(self.spark, columns)
+            return local_frame(self.spark, (), columns)
         frame = local_table(self.spark, pa.table({"item": pa.array(items, pa.binary())}), _ITEM)
         return _with_padded_texts(mapped(frame, columns, rows_at, rows), rows.version.config, columns.names)
 
@@ -159,7 +161,7 @@ class RemoteFiles:
             copied: the rows come unchanged from the table, so its constraints need no check.
         """
         stored = config_with_row_ids(self.config)
-        rows = _of_table(rows, stored.schema)
+        rows = of_table(rows, stored.schema)
         filled = None if copied else self.filled_in(rows.columns)
         options = replace(self.options, copied=copied)
         written = written_by(rows, self._target(rows, stored, filled, options))
@@ -187,7 +189,7 @@ class RemoteFiles:
         AddCDCFile")."""
         schema = DeltaStruct((*self.config.schema.fields, CHANGE_TYPE))
         widened = replace(self.config, metadata=replace(self.config.metadata, schema_string=schema.to_json()))
-        rows = _of_table(rows, schema)
+        rows = of_table(rows, schema)
         written = written_by(rows, self._target(rows, widened, None, WriterOptions(change_data=True)))
         actions = [AddCDCFile(add.path, add.partition_values, add.size) for part in written for add in part.adds]
         self.transaction.stage(*actions)
@@ -221,14 +223,3 @@ class RemoteRows(RemoteFiles):
         version = BareVersion(snapshot.store, snapshot.version, self.config)
         rows = self.version.read([FileRows(number, add) for number, add in enumerate(adds)], RowsOf(version))
         return rows.drop(FILE, ROW)
-
-
-def _of_table(rows: DataFrame, schema: DeltaStruct) -> DataFrame:
-    """Return the rows with only the table's columns."""
-    stored = {column.name.lower() for column in schema}
-    columns = StructType([column for column in rows.schema if column.name.lower() in stored])
-    return with_known_columns(rows.select(*(sf.col(quote_identifier(name)) for name in columns.names)), columns)
-
-
-def _no_rows(spark: SparkSession, columns: StructType) -> DataFrame:
-    return with_known_columns(spark.createDataFrame([], columns), columns)

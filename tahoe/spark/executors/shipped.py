@@ -205,22 +205,30 @@ def sent(context: SparkContext, how: Callable[..., object], function: Callable[.
     """
     if context not in _BROADCAST:
         _BROADCAST[context] = context.broadcast(packed())
-    return _task(_BROADCAST[context], _digest(), how, function, arguments)
+    return _task(_BROADCAST[context], _digest(None), how, function, _pickled(arguments))
 
 
 def sent_whole(how: Callable[..., object], function: Callable[..., object], *arguments: object) -> Task:
     """Like `sent`, for use without a `SparkContext`: each copy of the function includes the code that it needs."""
-    code = _packed_part(_part_for(function, arguments))
-    return _task(code, _digest_of(code), how, function, arguments)
+    pickled = _pickled(arguments)
+    part = _part_for(function, pickled)
+    return _task(_packed_part(part), _digest(part), how, function, pickled)
 
 
-def _part_for(function: Callable[..., object], arguments: Sequence[object]) -> _Part | None:
-    """Return the part of the modules that a task needs; None for all of them, as for values of a module outside of the part."""
+def _pickled(arguments: Sequence[object]) -> bytes:
+    return pickle.dumps(tuple(arguments), pickle.HIGHEST_PROTOCOL)
+
+
+def _part_for(function: Callable[..., object], arguments: bytes) -> _Part | None:
+    """Return the part of the modules that a task needs; None for all of them, as for values of a module outside of the part.
+
+    Args:
+        arguments: the pickled arguments of the function.
+    """
     part = _PARTS.get(function.__module__)
     if part is None:
         return None
-    values = pickle.dumps(tuple(arguments), pickle.HIGHEST_PROTOCOL)
-    named = {name.decode() for name in _MODULE_NAME.findall(values)} & _names()
+    named = {name.decode() for name in _MODULE_NAME.findall(arguments)} & _names()
     return part if all(map(part.has, named)) else None
 
 
@@ -248,14 +256,11 @@ def _reviver() -> Callable[..., Any]:
 _BROADCAST: WeakKeyDictionary[SparkContext, Broadcast[bytes]] = WeakKeyDictionary()
 
 
-def _task(
-    code: object, digest: str, how: Callable[..., object], function: Callable[..., object], arguments: Sequence[object]
-) -> Task:
+def _task(code: object, digest: str, how: Callable[..., object], function: Callable[..., object], arguments: bytes) -> Task:
     name = f"{function.__module__}.{function.__qualname__}"
     assert function.__module__ in _names(), f"{name} is not sent to executors"
-    pickled = pickle.dumps(tuple(arguments), pickle.HIGHEST_PROTOCOL)
     load = _of_worker()["loader"](code, _code_of_worker(), digest)
-    task: Task = _of_worker()["runner"](load, how.__name__, name, pickled)
+    task: Task = _of_worker()["runner"](load, how.__name__, name, arguments)
     return task
 
 
@@ -298,8 +303,8 @@ def _packed(sent_modules: Iterable[_Module], texts: Mapping[str, Mapping[str, st
 
 
 @cache
-def _digest() -> str:
-    return _digest_of(packed())
+def _digest(part: _Part | None) -> str:
+    return _digest_of(_packed_part(part))
 
 
 def _digest_of(code: bytes) -> str:

@@ -35,7 +35,7 @@ from pyspark.sql.types import (
 
 from tahoe.spark.jvm.bridge import JavaObject, Jvm, is_classic
 from tahoe.spark.jvm.records import created
-from tahoe.spark.versions.connect_frames import local_table
+from tahoe.spark.versions.connect_frames import local_table, with_known_columns
 from tahoe.txn.after_commit import logged_after_commit
 
 Row = Sequence[Any]
@@ -64,7 +64,7 @@ def local_frame(spark: SparkSession, rows: Iterable[Row], columns: StructType) -
 def _sent_frame(spark: SparkSession, rows: Sequence[Row], columns: StructType) -> DataFrame:
     types = [_OF_ARROW.get(type(column.dataType)) for column in columns]
     if not rows or None in types:
-        return spark.createDataFrame(rows, columns)
+        return with_known_columns(spark.createDataFrame(rows, columns), columns)
     values = [pa.array(of_column, data_type) for of_column, data_type in zip(zip(*rows, strict=True), types, strict=True)]
     return local_table(spark, pa.Table.from_arrays(values, columns.names), columns)
 

@@ -48,7 +48,7 @@ def checkpointed(frame: DataFrame) -> DataFrame:
     stored: Any = frame.localCheckpoint()
     session: Any = frame.sparkSession
     stored._plan._spark_session = session  # it frees the rows there
-    return with_known_columns(ConnectFrame(stored._plan, session), stored._cached_schema)
+    return ConnectFrame(stored._plan, session)
 
 
 def parsed_type(spark: SparkSession, text: str) -> DataType:

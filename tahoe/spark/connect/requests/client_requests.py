@@ -10,7 +10,7 @@ All reads of a table in one request read one version (`tahoe.spark.connect.reque
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -64,7 +64,7 @@ def analyze(original: Callable[..., Any], client: Any, method: str, **arguments:
         if method == "persist":
             persisted.setdefault(plan_id, next(_NUMBERS))
         for name in _PLANS & arguments.keys():
-            _set_numbers(arguments[name], persisted, None)
+            _set_numbers(sources(arguments[name], persisted, None))
         if method == "unpersist":
             persisted.pop(plan_id, None)
     return original(client, method, **arguments)
@@ -85,10 +85,9 @@ def _set_options(plan: Any, session: _ClientSession) -> None:
     reads = list(delta_reads(plan, session.persisted))
     names = names_in(plan) if any(read.by_name for read in reads) else None
     request = next(_NUMBERS)
-    _set_numbers(plan, session.persisted, request)
-    read_one_version(
-        session.spark(), [source for source, number in sources(plan, session.persisted, request) if number == request]
-    )
+    numbered = list(sources(plan, session.persisted, request))
+    _set_numbers(numbered)
+    read_one_version(session.spark(), [source for source, number in numbered if number == request])
     for read in reads:
         number = next(_NUMBERS)
         if read.pushes:
@@ -97,13 +96,9 @@ def _set_options(plan: Any, session: _ClientSession) -> None:
             read.source.options["queryNames"] = f"{number}:{json.dumps(sorted(names))}"
 
 
-def _set_numbers(message: Any, persisted: Mapping[int, int], number: int | None) -> None:
-    """Set the number of each read of a Delta table in a message of PySpark's client.
-
-    Args:
-        number: of the request, for the reads outside of persisted plans; None leaves them as they are.
-    """
-    for source, own in sources(message, persisted, number):
+def _set_numbers(numbered: Iterable[tuple[Any, int | None]]) -> None:
+    """Set the numbers of reads of Delta tables (`sources`); those without a number stay as they are."""
+    for source, own in numbered:
         # The relation of a statement, which the server returns, has the number of its request. Other values are the user's.
         if own is not None and source.options.get("pushFilters", "false:").startswith("false:"):
             source.options["pushFilters"] = f"false:{own}"

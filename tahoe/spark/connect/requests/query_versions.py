@@ -18,7 +18,6 @@ from tahoe.spark.names.options import path_option, read_request, travelling
 
 _OPTION = "queryVersion"
 _OWN_VALUE = re.compile(r"\d+:.+")
-_OPTIONS_OF_REQUESTS = {"pushFilters", "queryNames", "path"}
 
 
 def forget_version(source: Any) -> None:
@@ -58,9 +57,8 @@ def _path_of_newest(source: Any) -> str | None:
 
 
 def _newest_version(spark: Any, path: str, options: Mapping[str, str]) -> str | None:
-    own = {name: value for name, value in options.items() if name not in _OPTIONS_OF_REQUESTS}
     try:
-        snapshot = table_with_options(spark, path, own).snapshot()
+        snapshot = table_with_options(spark, path, options).snapshot()
     except TahoeError as error:
         warn_once(
             f"no version of {path}",

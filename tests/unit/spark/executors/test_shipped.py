@@ -130,7 +130,7 @@ def test_a_part_of_the_code_has_all_that_its_functions_import(module: str) -> No
 
 
 def test_a_value_of_another_part_takes_all_code_with_it() -> None:
-    assert shipped._part_for(row_tasks.rows_at, [shipped._ROWS, "text"]) is shipped._ROWS
-    assert shipped._part_for(row_tasks.rows_at, [TahoeError]) is shipped._ROWS
-    assert shipped._part_for(row_tasks.rows_at, [Table]) is None
-    assert shipped._part_for(encode_shard, []) is None
+    assert shipped._part_for(row_tasks.rows_at, shipped._pickled([shipped._ROWS, "text"])) is shipped._ROWS
+    assert shipped._part_for(row_tasks.rows_at, shipped._pickled([TahoeError])) is shipped._ROWS
+    assert shipped._part_for(row_tasks.rows_at, shipped._pickled([Table])) is None
+    assert shipped._part_for(encode_shard, shipped._pickled([])) is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -110,7 +111,9 @@ def test_a_statement_on_a_killed_server_is_reported_as_it_is(
         with server_process(folder, java_options) as (url, process), remote(), monkeypatch.context() as patch:
             session = connected(url, **({"storage": "server"} if storage == "server" else {}))
             session.client.set_retry_policies([DefaultPolicy(max_retries=0)])
-            at_request(last, process.kill, lambda name, call, patch=patch: patch.setattr(SparkConnectClient, name, call))
+            at_request(
+                last, partial(killed, process), lambda name, call, patch=patch: patch.setattr(SparkConnectClient, name, call)
+            )
             error = failure(session, table)
             is_alive = process.poll() is None
             # Of a closed client PySpark frees no rows on the server when a DataFrame is collected as garbage, perhaps in another test.
@@ -120,6 +123,12 @@ def test_a_statement_on_a_killed_server_is_reported_as_it_is(
         if is_alive:
             assert is_done(table)
             break
+
+
+def killed(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process, and wait for its end."""
+    process.kill()
+    process.wait()
 
 
 def failure(session: Any, table: Table) -> Exception | None:

@@ -12,6 +12,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.datasource import DataSourceReader
 
 from tahoe.api.table import Table
+from tahoe.base.exceptions import Unsupported
 from tests.operations.operations import made
 from tests.spark.connect_server import remote
 
@@ -124,3 +125,45 @@ def test_queries_read_the_columns_that_they_name(connect: Any, tmp_path: Path) -
         named = connect.read.format("delta").option("queryNames", "id").load(path)
         with pytest.raises(Exception, match="queryNames"):
             named.count()
+
+
+def test_file_metadata_is_a_hidden_column(connect: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    table = Table.create(path, {"id": "long", "v": "string"}, properties={"delta.enableRowTracking": "true"})
+    table.append(pa.table({"id": [1, 2], "v": ["a", "b"]}))
+    table.append(pa.table({"id": [3], "v": ["c"]}))
+    table.delete("id = 1")
+    files = {row: f"file://{path}/{name}" for row, name in enumerate(table.files()["path"].to_pylist())}
+    with remote():
+        frame, by_path = connect.read.format("delta").load(path), f"delta.`{path}`"
+        metadata = frame.select("_metadata").schema["_metadata"].dataType
+        assert [name for name in metadata.names if "row" in name] == [
+            "row_index",
+            "row_id",
+            "base_row_id",
+            "default_row_commit_version",
+            "row_commit_version",
+        ]
+        rows = (
+            frame.select("*", "_metadata.row_id", frame.metadataColumn("_metadata")["file_path"].alias("f"))
+            .orderBy("id")
+            .collect()
+        )
+        assert [tuple(row)[:3] for row in rows] == [(2, "b", 1), (3, "c", 2)]
+        assert {row.f for row in rows} == set(files.values())
+        assert frame.where("_metadata.row_id = 2").orderBy("_metadata.row_id").collect() == [(3, "c")]
+        assert frame.columns == ["id", "v"]
+        joined = connect.sql(
+            f"SELECT a.*, b._metadata.row_id AS r FROM {by_path} AS a JOIN {by_path} AS b USING (id) WHERE id > 2"
+        )
+        assert [joined.columns, joined.collect(), joined.where("r = 0").count()] == [["id", "v", "r"], [(3, "c", 2)], 0]
+        versions = connect.sql(
+            f"SELECT *, _metadata.row_commit_version FROM {by_path} VERSION AS OF 1 WHERE _metadata.row_index = 0"
+        )
+        assert versions.collect() == [(1, "a", 1)]
+        sizes = connect.sql(
+            f"SELECT sum(DISTINCT _metadata.file_size), max(_metadata.file_modification_time) > '2020-01-01' FROM {by_path}"
+        )
+        assert tuple(sizes.first()) == (sum(set(table.files()["size"].to_pylist())), True)
+        with pytest.raises(Unsupported, match=r"_metadata\.file_path"):
+            frame.select(sf.input_file_name()).collect()

@@ -35,33 +35,12 @@ from tahoe.spark.names.entries import NamedTable, parts_of, relation_on_server, 
 from tahoe.spark.names.server_catalog import ServerEntry, plain_sql
 from tahoe.spark.names.server_views import ServerView, server_view
 from tahoe.spark.names.temporary_views import rows_of_view
-from tahoe.sql.dialect import NAME, QUERY_WORDS, STRING, Cursor, Token, tokenize
+from tahoe.sql.dialect import QUERY_WORDS, STRING, Cursor, Token, tokenize
 from tahoe.sql.dml import expression_until
 from tahoe.sql.named_queries import NamedQuery, named_queries
+from tahoe.sql.relation_words import ENDS_OF_FROM, begins_alias
 from tahoe.sql.table_name import TableName, name_at
 
-_JOINS = {"JOIN", "LEFT", "RIGHT", "INNER", "CROSS", "FULL", "NATURAL", "SEMI", "ANTI", "LATERAL", "ON", "USING"}
-_CLAUSES = {
-    "WHERE",
-    "GROUP",
-    "ORDER",
-    "HAVING",
-    "LIMIT",
-    "WINDOW",
-    "SORT",
-    "CLUSTER",
-    "DISTRIBUTE",
-    "OFFSET",
-    "PIVOT",
-    "UNPIVOT",
-    "WITH",
-}
-_VERSIONS = {"FOR", "VERSION", "TIMESTAMP", "SYSTEM_VERSION", "SYSTEM_TIME", "TABLESAMPLE"}
-_SETS = {"UNION", "EXCEPT", "INTERSECT", "MINUS", "SELECT", "INSERT", "MAP", "REDUCE", "SET", "WHEN", "THEN", "ELSE", "END"}
-_NO_ALIAS = _JOINS | _CLAUSES | _VERSIONS | _SETS
-"""The words after a table name that are no alias."""
-_ENDS_OF_FROM = (_CLAUSES | _SETS) - {"PIVOT", "UNPIVOT", "MAP", "REDUCE"}
-"""The words after which a comma does not continue a FROM."""
 _FUNCTIONS_WITH_FROM = {"EXTRACT", "OVERLAY", "SUBSTR", "SUBSTRING", "TRIM"}
 _PREFIX = "tahoe_reference_"
 
@@ -127,7 +106,7 @@ def references(text: str) -> Iterator[Reference]:
             cursor.take("STREAM")
         else:
             is_relation = False
-            if token.is_word(*_ENDS_OF_FROM) or (token.is_word("LATERAL") and cursor.peek().is_word("VIEW")):
+            if token.is_word(*ENDS_OF_FROM) or (token.is_word("LATERAL") and cursor.peek().is_word("VIEW")):
                 lists[-1] = False
         if is_relation and not cursor.at_end and not cursor.peek().is_symbol("("):
             is_relation, place = False, cursor.place
@@ -183,7 +162,7 @@ def _reference(cursor: Cursor, *, takes_alias: bool) -> Reference | None:
     name_stop = cursor.peek(-1).stop
     version, timestamp = _version(cursor)
     options, sample = _options(cursor), _sample(cursor)
-    needs_alias = takes_alias and _needs_alias(cursor)
+    needs_alias = takes_alias and not begins_alias(cursor.peek())
     return Reference(name, start, cursor.peek(-1).stop, name_stop, needs_alias, version, timestamp, options, sample)
 
 
@@ -209,13 +188,8 @@ def _sample(cursor: Cursor) -> str:
 def _call(cursor: Cursor, function: str) -> Reference:
     called = cursor.next()
     arguments = tuple(cursor.listed(lambda: expression_until(cursor, ",", ")")))
-    needs_alias = _needs_alias(cursor)
+    needs_alias = not begins_alias(cursor.peek())
     return Reference(None, called.start, cursor.peek(-1).stop, called.stop, needs_alias, function=function, arguments=arguments)
-
-
-def _needs_alias(cursor: Cursor) -> bool:
-    following = cursor.peek()
-    return following.name is None or (following.kind != NAME and following.text.upper() in _NO_ALIAS)
 
 
 def _version(cursor: Cursor) -> tuple[str | None, str | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,7 +16,7 @@ from tahoe.schema.arrow import to_arrow_schema, to_arrow_type
 from tahoe.schema.arrow_values import scalar
 from tahoe.schema.types import StructField, StructType
 from tahoe.snapshot.arrow_reader import ExtraColumns, FileReader, FileReadOptions, ReadTask
-from tahoe.snapshot.data_reader import VectorReader
+from tahoe.snapshot.data_reader import DataFiles, VectorReader
 from tahoe.snapshot.read_ahead import read_ahead
 from tahoe.snapshot.read_errors import located_batches
 from tahoe.snapshot.scan import MOST_BYTES_AHEAD
@@ -27,6 +27,9 @@ _BATCHES = FileReadOptions(batch_rows=65_536)
 """Spark converts a batch to rows while the next one is decoded."""
 _FILES = 3
 """The number of files that a task reads at once."""
+
+PER_ROW = {"row_index": ROW, "row_id": "__tahoe_row_id", "row_commit_version": "__tahoe_row_commit_version"}
+"""The column of read rows that has the values of a field of Spark's `_metadata`, for fields that differ between the rows of a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,7 @@ class ScannedFile:
         return self.task.size or 0
 
     def metadata(self, name: str) -> object:
-        """Return a field of Spark's `_metadata` that is the same for all rows."""
+        """Return a field of `_metadata` that is the same for all rows: of Spark's, or of those that tables with row tracking have."""
         match name:
             case "file_path":
                 return self.url
@@ -60,6 +63,10 @@ class ScannedFile:
                 return self.size
             case "file_block_start":
                 return 0
+            case "base_row_id":
+                return self.task.base_row_id
+            case "default_row_commit_version":
+                return self.task.default_row_commit_version
         assert name == "file_modification_time", name
         return self.modified_ms * 1000
 
@@ -102,6 +109,36 @@ class PythonScan:
     predicate: Predicate | None
 
 
+@dataclass(frozen=True, slots=True)
+class MetadataColumn:
+    """The column `_metadata` of read rows.
+
+    Args:
+        column: the struct.
+        per_row: the columns of read rows that have its values (`PER_ROW`).
+    """
+
+    column: StructField
+    per_row: ExtraColumns
+
+
+def rows_with_metadata(
+    files: DataFiles,
+    schema: StructType,
+    predicate: Predicate | None,
+    version: int,
+    metadata: MetadataColumn,
+    scanned: Iterable[ScannedFile],
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of files of a snapshot, with the column `_metadata` after the table's."""
+    target, column = to_arrow_schema(StructType((*schema, metadata.column))), metadata.column
+    for file in scanned:
+        rows = files.read(file.task, schema, predicate, metadata.per_row)
+        for batch in located_batches(rows, files.store.url, version, file.task.name):
+            arrays = [*batch.columns[: len(schema.fields)], _metadata_values(column, batch, file)]
+            yield pa.RecordBatch.from_arrays(arrays, names=target.names).cast(target)
+
+
 def scanned_rows(scan: PythonScan, items: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the rows of files, in the columns of the scan.
 
@@ -142,15 +179,24 @@ def _column(columns: ScannedColumns, column: StructField, batch: pa.RecordBatch,
         return batch.column(ROW)
     if column.name in columns.stored.names:
         return batch.column(column.name)
+    return _metadata_values(column, batch, file)
+
+
+def _metadata_values(column: StructField, batch: pa.RecordBatch, file: ScannedFile) -> pa.Array:
+    """Return the values of Spark's column `_metadata`.
+
+    Args:
+        column: the struct with the fields to compute.
+        batch: rows of the file, with the columns `PER_ROW` of these fields.
+    """
     assert isinstance(column.data_type, StructType), column
     parts = [_metadata(part, batch, file) for part in column.data_type]
     return pa.StructArray.from_arrays(parts, fields=list(to_arrow_schema(column.data_type)))
 
 
 def _metadata(part: StructField, batch: pa.RecordBatch, file: ScannedFile) -> pa.Array:
-    """Return a field of Spark's `_metadata`."""
-    if part.name == "row_index":
-        return batch.column(ROW)
+    if part.name in PER_ROW:
+        return batch.column(PER_ROW[part.name])
     return pa.repeat(scalar(file.metadata(part.name), to_arrow_type(part.data_type)), batch.num_rows)
 
 

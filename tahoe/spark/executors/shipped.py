@@ -103,6 +103,7 @@ _PARTS = {
     "tahoe.spark.executors.storage_tasks": _STORAGE,
     "tahoe.spark.executors.data_source_tasks": _ROWS,
     "tahoe.spark.executors.row_tasks": _ROWS,
+    "tahoe.spark.executors.scan_tasks": _ROWS,
 }
 """The part that the functions of a module need, if it is not all."""
 _MODULE_NAME = re.compile(rb"tahoe(?:\.\w+)+")

@@ -10,7 +10,7 @@ snapshot is chosen once, when Spark requests the schema; the same version is pla
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -45,7 +45,15 @@ from tahoe.snapshot.data_reader import DataFiles
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.write_options import Insert, WriterCall, insert_request
 from tahoe.spark.executors import worker
-from tahoe.spark.executors.data_source_tasks import Target, WrittenFiles, binned, rows_of_changes, rows_of_files, written_files
+from tahoe.spark.executors.data_source_tasks import (
+    Target,
+    WrittenFiles,
+    binned,
+    rows_of_changes,
+    rows_of_files,
+    written_files,
+)
+from tahoe.spark.executors.scan_tasks import MetadataColumn, ScannedFile, rows_with_metadata
 from tahoe.spark.executors.shipped import sent_whole
 from tahoe.spark.jvm.translate import from_spark_schema, to_spark_schema, with_shown_metadata
 from tahoe.spark.names.options import read_request, travelling
@@ -56,6 +64,7 @@ from tahoe.spark.portable.data_source_options import (
     table_of,
     table_over,
 )
+from tahoe.spark.portable.file_metadata import metadata_of, scanned_files
 from tahoe.spark.portable.sent import Sent, opened
 from tahoe.spark.portable.stream_reader import stream_reader, streams_alone
 from tahoe.spark.portable.stream_writer import stream_writer
@@ -98,8 +107,10 @@ class DeltaDataSource(Sent, DataSource):
             check_columns(snapshot.schema, Use.CONNECT)
             return to_spark_schema(with_shown_metadata(feed_schema(snapshot.schema)))
         changes = self._changes()
-        columns = self._columns(self._snapshot()) if changes is None else changes.schema
-        return to_spark_schema(with_shown_metadata(columns))
+        if changes is not None:
+            return to_spark_schema(with_shown_metadata(changes.schema))
+        snapshot = self._snapshot()
+        return to_spark_schema(with_shown_metadata(_with_metadata(self._columns(snapshot), self._metadata(snapshot))))
 
     def reader(self, schema: SparkStruct) -> DataSourceReader:
         """Return the reader of the chosen version; a schema from the user must be the table's."""
@@ -108,9 +119,9 @@ class DeltaDataSource(Sent, DataSource):
             _check_schema(schema, changes.schema, changes.store)
             return _ChangeReader(changes)
         snapshot = self._snapshot()
-        columns = self._columns(snapshot)
-        _check_schema(schema, columns, snapshot.store)
-        return (_FilteringReader if _pushes_filters(self._options) else _Reader)(snapshot, columns)
+        columns, metadata = self._columns(snapshot), self._metadata(snapshot)
+        _check_schema(schema, _with_metadata(columns, metadata), snapshot.store)
+        return (_FilteringReader if _pushes_filters(self._options) else _Reader)(snapshot, columns, metadata)
 
     def writer(self, schema: SparkStruct, overwrite: bool) -> DataSourceArrowWriter:
         """Return the writer for rows with these columns; every request that can be rejected is rejected here, before a task runs."""
@@ -149,6 +160,9 @@ class DeltaDataSource(Sent, DataSource):
         columns = [column for column in snapshot.schema if column.name.lower() in names]
         return StructType(tuple(columns or [min(snapshot.schema, key=_width)]))
 
+    def _metadata(self, snapshot: Snapshot) -> MetadataColumn | None:
+        return metadata_of(self._options, snapshot.config, snapshot.store.url)
+
     def _changes(self) -> Feed | None:
         """Return the change data feed if it is requested; the range is chosen once, like the snapshot."""
         request = read_request(option_of(self._options, "path", ""), self._options, has_schema=False)
@@ -186,7 +200,7 @@ class _Tasks(Sent, InputPartition):
 
     kind = "InputPartition"
 
-    tasks: tuple[ReadTask, ...]
+    tasks: tuple[ReadTask, ...] | tuple[ScannedFile, ...]
 
 
 class _PlannedReader(Sent, DataSourceReader):
@@ -201,26 +215,39 @@ class _PlannedReader(Sent, DataSourceReader):
 class _Reader(_PlannedReader):
     """Reads one snapshot; sent to the workers without the snapshot's files."""
 
-    def __init__(self, snapshot: Snapshot, columns: StructType) -> None:
+    def __init__(self, snapshot: Snapshot, columns: StructType, metadata: MetadataColumn | None) -> None:
         self._planned: Snapshot | None = snapshot
         self._version = snapshot.version
         self._schema = columns
         self._files = DataFiles(snapshot.store, snapshot.config)
+        self._metadata = metadata
         self._predicate: Predicate | None = None
 
     def partitions(self) -> Sequence[InputPartition]:
         assert self._planned is not None
-        parts = [_Tasks(tasks) for tasks in binned(self._planned.scan(self._predicate).tasks())]
+        scan = self._planned.scan(self._predicate)
+        parts = [_Tasks(tasks) for tasks in (binned(scan.tasks()) if self._metadata is None else binned(scanned_files(scan)))]
         if parts:
             check_columns(self._schema, Use.CONNECT)
         return parts or [_Tasks(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Tasks)
-        return rows_of_files(self._files, self._schema, self._predicate, self._version, partition.tasks)
+        function, *arguments = self._call
+        return function(*arguments, partition.tasks)
 
     def _task(self) -> object:
-        return sent_whole(worker.part, rows_of_files, self._files, self._schema, self._predicate, self._version)
+        return sent_whole(worker.part, *self._call)
+
+    @property
+    def _call(self) -> tuple[Callable[..., Iterator[pa.RecordBatch]], *tuple[object, ...]]:
+        """The function that reads the files of a task, and its first arguments."""
+        arguments = self._files, self._schema, self._predicate, self._version
+        return (rows_of_files, *arguments) if self._metadata is None else (rows_with_metadata, *arguments, self._metadata)
+
+
+def _with_metadata(columns: StructType, metadata: MetadataColumn | None) -> StructType:
+    return columns if metadata is None else StructType((*columns, metadata.column))
 
 
 def _pushes_filters(options: Mapping[str, str]) -> bool:

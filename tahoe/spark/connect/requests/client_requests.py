@@ -16,9 +16,11 @@ from itertools import count
 from typing import Any
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
-from tahoe.spark.connect.requests.plan_reads import delta_reads, sources
-from tahoe.spark.connect.requests.query_columns import names_in
+from tahoe.spark.connect.requests.hidden_metadata import FILE_FUNCTIONS, hide_metadata, refuse_file_functions
+from tahoe.spark.connect.requests.plan_reads import delta_reads, reads_delta, sources
+from tahoe.spark.connect.requests.query_columns import QueryNames, names_in
 from tahoe.spark.connect.requests.query_versions import forget_version, read_one_version
+from tahoe.spark.portable.file_metadata import METADATA
 
 _NUMBERS = count()
 _SESSIONS: WeakKeyDictionary[Any, _ClientSession] = WeakKeyDictionary()
@@ -64,6 +66,7 @@ def analyze(original: Callable[..., Any], client: Any, method: str, **arguments:
         if method == "persist":
             persisted.setdefault(plan_id, next(_NUMBERS))
         for name in _PLANS & arguments.keys():
+            _prepare(arguments[name], _SESSIONS[client])
             _set_numbers(sources(arguments[name], persisted, None))
         if method == "unpersist":
             persisted.pop(plan_id, None)
@@ -82,8 +85,10 @@ def forget_persisted(client: Any) -> None:
 
 def _set_options(plan: Any, session: _ClientSession) -> None:
     """Tell the data sources to take filters, and the names in the plan; make each read a new one; let all read one version."""
+    names = _prepare(plan, session)
+    if names is None:
+        return
     reads = list(delta_reads(plan, session.persisted))
-    names = names_in(plan) if any(read.by_name for read in reads) else None
     request = next(_NUMBERS)
     numbered = list(sources(plan, session.persisted, request))
     _set_numbers(numbered)
@@ -92,8 +97,23 @@ def _set_options(plan: Any, session: _ClientSession) -> None:
         number = next(_NUMBERS)
         if read.pushes:
             read.source.options["pushFilters"] = f"true:{number}"
-        if read.by_name and names is not None and "queryNames" not in read.source.options:
-            read.source.options["queryNames"] = f"{number}:{json.dumps(sorted(names))}"
+        if read.by_name and names.are_all and "queryNames" not in read.source.options:
+            read.source.options["queryNames"] = f"{number}:{json.dumps(sorted(names.names))}"
+
+
+def _prepare(message: Any, session: _ClientSession) -> QueryNames | None:
+    """Provide the metadata of files to a plan, or a part of one; return its names, or None if it reads no Delta table.
+
+    Raises `Unsupported` for functions such as ``input_file_name``.
+    """
+    if not reads_delta(message):
+        return None
+    names = names_in(message)
+    if names.names & FILE_FUNCTIONS:
+        refuse_file_functions(message)
+    if METADATA in names.names:
+        hide_metadata(session.spark(), message)
+    return names
 
 
 def _set_numbers(numbered: Iterable[tuple[Any, int | None]]) -> None:

@@ -17,7 +17,7 @@ from tahoe.spark.connect.requests.query_columns import CHOOSING, TRANSPARENT
 from tahoe.sql.dialect import tokenize
 from tahoe.sql.named_queries import uses_each_at_most_once
 
-_RELATION = "spark.connect.Relation"
+RELATION = "spark.connect.Relation"
 _FILTERING = ("filter", "join", "as_of_join", "lateral_join")
 
 
@@ -82,7 +82,7 @@ def _reads(relation: Any, persisted: Collection[int], above: _Above) -> Iterator
     if kind is None or relation.common.plan_id in persisted:
         return
     if kind == "read":
-        source = _delta_source(relation.read)
+        source = delta_source(relation.read)
         if source is not None:
             # A schema of the user has all columns of the table.
             yield DeltaRead(source, above.filters, above.by_name and not source.schema)
@@ -91,21 +91,21 @@ def _reads(relation: Any, persisted: Collection[int], above: _Above) -> Iterator
             yield from _reads(reference, persisted, _Above(filters=True, by_name=True))
     else:
         node = getattr(relation, kind)
-        for each in _inputs(node):
+        for each in inputs(node):
             yield from _reads(each, persisted, above.with_node(kind, node))
 
 
-def _delta_source(read: Any) -> Any | None:
+def delta_source(read: Any) -> Any | None:
     """Return the ``spark.connect.Read.DataSource`` of a read of a Delta table; None for streams and other formats."""
     return read.data_source if read.data_source.format.lower() == "delta" and not read.is_streaming else None
 
 
 def sources(message: Any, persisted: Mapping[int, int], number: int | None) -> Iterator[tuple[Any, int | None]]:
     """Yield the ``spark.connect.Read.DataSource`` of each read of a Delta table, apart from streams, with its number."""
-    if message.DESCRIPTOR.full_name == _RELATION:
+    if message.DESCRIPTOR.full_name == RELATION:
         number = persisted.get(message.common.plan_id, number)
         if message.WhichOneof("rel_type") == "read":
-            source = _delta_source(message.read)
+            source = delta_source(message.read)
             if source is not None:
                 yield source, number
             return
@@ -131,8 +131,8 @@ def _references_to_one_place(query: Any) -> Iterator[Any]:
             yield reference.subquery_alias.input
 
 
-def _inputs(node: Any) -> Iterator[Any]:
+def inputs(node: Any) -> Iterator[Any]:
     """Yield the relations of which a node of a plan is made."""
     for field, value in node.ListFields():
-        if field.message_type is not None and field.message_type.full_name == _RELATION:
+        if field.message_type is not None and field.message_type.full_name == RELATION:
             yield from (value,) if hasattr(value, "ListFields") else value

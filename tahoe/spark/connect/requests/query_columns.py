@@ -8,6 +8,7 @@ without their names (a star, a natural join, a pivot), all columns are read.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -56,18 +57,30 @@ _KEYWORDS = (
 """Words before which or as which no name of a relation stands."""
 
 
-def names_in(plan: Any) -> frozenset[str] | None:
-    """Return all names in a plan (``spark.connect.Plan``), in lower case; None if it may mean columns without their names."""
-    names: set[str] = set()
+@dataclass(frozen=True, slots=True)
+class QueryNames:
+    """The names in a plan.
+
+    Args:
+        names: in lower case.
+        are_all: whether the plan means no columns without their names.
+    """
+
+    names: frozenset[str]
+    are_all: bool
+
+
+def names_in(plan: Any) -> QueryNames:
+    """Return all names in a plan (``spark.connect.Plan``) or in a part of one."""
+    names, are_all = set[str](), True
     for kind, text in _texts(plan, ""):
         tokens = tokenize(text)
-        if kind in _STARS or (kind and not _names_its_columns(tokens, kind == "sql")):
-            return None
+        are_all = are_all and kind not in _STARS and (not kind or _names_its_columns(tokens, kind == "sql"))
         names.add(text.lower())
         names.update(token.name.lower() for token in tokens if token.name is not None)
         # With ``spark.sql.ansi.doubleQuotedIdentifiers`` they are names.
         names.update(token.text[1:-1].lower() for token in tokens if token.kind == STRING)
-    return frozenset(names)
+    return QueryNames(frozenset(names), are_all)
 
 
 def _texts(message: Any, kind: str) -> Iterator[tuple[str, str]]:
@@ -100,9 +113,12 @@ def _kind(name: str, outer: str, message: Any) -> str:
 
 def _names_its_columns(tokens: Sequence[Token], is_query: bool) -> bool:
     """Whether a text reads no column without its name."""
+    return not any(is_star(tokens, place) for place in range(len(tokens))) and names_columns_but_stars(tokens, is_query)
+
+
+def names_columns_but_stars(tokens: Sequence[Token], is_query: bool = True) -> bool:
+    """Whether a text reads no column without its name, apart from those that its stars mean."""
     if any(token.is_word(*_WITHOUT_NAMES) or (token.kind == NAME and _PATTERN & set(token.text)) for token in tokens):
-        return False
-    if any(token.is_symbol("*") and _is_star(tokens, place) for place, token in enumerate(tokens)):
         return False
     if not is_query:
         return True
@@ -113,8 +129,10 @@ def _names_its_columns(tokens: Sequence[Token], is_query: bool) -> bool:
     return is_plain and not has_pipe and not _has_column_aliases(tokens)
 
 
-def _is_star(tokens: Sequence[Token], place: int) -> bool:
-    """Whether the sign at a place means columns; else it is a multiplication, or that of ``count(*)``."""
+def is_star(tokens: Sequence[Token], place: int) -> bool:
+    """Whether the token at a place is a sign that means columns, and not a multiplication or the sign in ``count(*)``."""
+    if not tokens[place].is_symbol("*"):
+        return False
     before = tokens[place - 1] if place else None
     if before is None:
         return True
@@ -126,7 +144,11 @@ def _is_star(tokens: Sequence[Token], place: int) -> bool:
 def _has_column_aliases(tokens: Sequence[Token]) -> bool:
     """Whether a relation has names for its columns, as ``t AS x (a, b)`` or ``t x (a, b)``; true also for other texts of this form."""
     for first, second, third in zip(tokens, tokens[1:], tokens[2:], strict=False):
-        is_name = second.name is not None and third.is_symbol("(") and not second.is_word(*_KEYWORDS, *_TYPES)
+        is_name = (
+            second.name is not None
+            and third.is_symbol("(")
+            and not second.is_word("AS", "TABLESAMPLE", "REPEATABLE", *_KEYWORDS, *_TYPES)
+        )
         if is_name and first.name is not None and not first.is_word(*_KEYWORDS):
             return True
     return False

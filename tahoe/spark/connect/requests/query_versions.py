@@ -45,8 +45,8 @@ def read_one_version(spark: Any, sources: Iterable[Any]) -> None:
 
 def _path_of_newest(source: Any) -> str | None:
     """Return the path of a read of the newest version, or of changes up to it; None for every other read, and for an invalid one."""
-    path = source.paths[0] if len(source.paths) == 1 else path_option(source.options)
-    if path is None or len(source.paths) > 1:
+    path = path_of(source)
+    if path is None:
         return None
     try:
         request = read_request(path, source.options, has_schema=False)
@@ -54,6 +54,11 @@ def _path_of_newest(source: Any) -> str | None:
     except TahoeError:  # the server raises it
         return None
     return path if is_newest else None
+
+
+def path_of(source: Any) -> str | None:
+    """Return the path of a read (``spark.connect.Read.DataSource``); None for none or several."""
+    return path_option(source.options) if not source.paths else source.paths[0] if len(source.paths) == 1 else None
 
 
 def _newest_version(spark: Any, path: str, options: Mapping[str, str]) -> str | None:

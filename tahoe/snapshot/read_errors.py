@@ -80,7 +80,7 @@ def located_batches(batches: Iterator[pa.RecordBatch], table: str, version: int 
 def cannot_be_read(file: str, error: BaseException) -> CorruptTable:
     """The error of a data file whose bytes are no Parquet file, or none with the values that it says it has."""
     lines = str(error).strip().splitlines()
-    reason = lines[0][:300] if lines else type(error).__name__
+    reason = lines[0][:300].rstrip(".") if lines else type(error).__name__
     return CorruptTable(
         f"Data file '{file}' cannot be read as Parquet: {reason}. Restore the file from a copy, or restore the table to an earlier "
         "version.",

@@ -15,9 +15,11 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
+from tahoe.api.table import Table
 from tahoe.base.exceptions import InvalidRequest, TahoeError, Unsupported
 from tahoe.ops.merge.clauses import Action, Clause, Kind
 from tahoe.ops.rows.truncate import stage_truncate
+from tahoe.protocol.column_values.default_values import is_keyword
 from tahoe.spark.commands.merge.builder import RESULT
 from tahoe.spark.commands.merge.statement import MergeRequest, Term
 from tahoe.spark.commands.row_command import CommandTarget, run_row_command
@@ -27,12 +29,13 @@ from tahoe.spark.connect.merge import merge
 from tahoe.spark.connect.queries import ReferenceRows, delta_rows, with_frames, with_named_frames, with_versions
 from tahoe.spark.connect.remote_changes import delete, update
 from tahoe.spark.connect.requests.client_requests import forget_persisted
+from tahoe.spark.connect.view_targets import target_of_view
 from tahoe.spark.connect.views import as_temporary, cache_view, create_temporary_view, prepare_cache, prepare_permanent_view
 from tahoe.spark.jvm.local_rows import local_frame
 from tahoe.spark.names.entries import NamedTable, relation_on_server, table_named
 from tahoe.spark.names.server_catalog import ServerEntry
 from tahoe.spark.names.settings import setting_of
-from tahoe.spark.names.temporary_views import forget_view
+from tahoe.spark.names.temporary_views import forget_view, rows_of_view
 from tahoe.spark.statements.create_like import other_format
 from tahoe.spark.statements.registry import parse
 from tahoe.spark.statements.statement_types import DeltaStatement
@@ -191,21 +194,40 @@ class _Statements:
     def row_statement(self, statement: dml.RowStatement) -> DataFrame | None:
         """Run DELETE, UPDATE, MERGE or INSERT."""
         named = relation_on_server(self._spark, statement.table.identifiers)
-        if not isinstance(named, NamedTable):
-            if named is not None and named.is_view and not isinstance(statement, dml.Insert):
-                raise _view_as_target(named, str(statement.table))
-            return self._written_by_server(statement.head, statement.query) if isinstance(statement, dml.Insert) else None
         if isinstance(statement, dml.Insert):
+            if not isinstance(named, NamedTable):
+                if named is not None and named.is_temporary and rows_of_view(self._spark, named) is not None:
+                    raise _insert_into_view(str(statement.table))
+                return self._written_by_server(statement.head, statement.query)
             insert_rows(self._spark, named, statement, self.query)
             return self._nothing()
+        if named is None or (isinstance(named, ServerEntry) and not named.is_view):
+            return None
         self._require_literals()
-        target = CommandTarget(self._spark, named.table, statement.alias or _last(statement.table))
+        table = named.table if isinstance(named, NamedTable) else self._table_of_view(named, statement)
+        target = CommandTarget(self._spark, table, statement.alias or _last(statement.table))
         match statement:
             case dml.Delete():
                 return self._counted(delete(target, statement.where).num_affected_rows)
             case dml.Update():
                 return self._counted(update(target, statement.values, statement.where).num_affected_rows)
         return self._merge(target, statement)
+
+    def _table_of_view(self, entry: ServerEntry, statement: dml.Delete | dml.Update | dml.Merge) -> Table:
+        """Return the table whose rows a statement changes through a view, after checking the columns that it names."""
+        view = target_of_view(self._spark, entry, statement.alias) if entry.is_temporary else None
+        if view is None:
+            raise _view_as_target(entry, str(statement.table))
+        match statement:
+            case dml.Delete():
+                view.check_columns([] if statement.where is None else [statement.where])
+            case dml.Update():
+                values = [value for _, value in statement.values if not is_keyword(value)]
+                assigned = [column for column, _ in statement.values]
+                view.check_columns([*values, *assigned, *([] if statement.where is None else [statement.where])])
+            case dml.Merge():
+                view.view.check_all(view.table.schema().names)
+        return view.table
 
     def inserts(self, text: str, parts: tuple[str, ...]) -> DataFrame:
         """Run the parts of an INSERT into several tables, one after the other.
@@ -308,13 +330,21 @@ def _provider(spark: SparkSession, statement: ddl.Create | CatalogDdl) -> str:
 def _view_as_target(view: ServerEntry, name: str) -> TahoeError:
     if view.is_temporary:
         return Unsupported(
-            f"UPDATE, DELETE and MERGE through the temporary view {name} are not supported in a session of Spark Connect. Name the table.",
+            f"The temporary view {name} is of no Delta table that this client knows, so no rows can be changed through it. Name the table.",
             code="TAHOE_SPARK_CONNECT",
             table=name,
         )
     return InvalidRequest(
         f"UPDATE, DELETE and MERGE only support Delta tables, and {name} is a view of the catalog. Name the table.",
         code="DELTA_UNSUPPORTED_SOURCE",
+        table=name,
+    )
+
+
+def _insert_into_view(name: str) -> TahoeError:
+    return InvalidRequest(
+        f"{name} is a temporary view of Delta tables, and INSERT needs a table. Name the table.",
+        code="EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE",
         table=name,
     )
 

@@ -57,7 +57,7 @@ def _merge(statement: SparkStatement, spark: SparkSession, plan: JavaObject) -> 
     target = row_target_of(spark, plan.targetTable())
     if target is None:
         return None
-    target.check_all_columns(spark)
+    target.check_all_columns()
     clauses = [
         *(_clause(spark, Kind.MATCHED, action) for action in items(plan.matchedActions())),
         *(_clause(spark, Kind.NOT_MATCHED, action) for action in items(plan.notMatchedActions())),

@@ -21,6 +21,7 @@ from tahoe.spark.scan.file_index import FileIndex
 from tahoe.spark.scan.relation import named, shape_of
 from tahoe.spark.scan.renewal import index_of, refuse_other_columns, scan_of
 from tahoe.spark.statements.targets import Target, name_parts, target_of
+from tahoe.spark.statements.view_columns import ViewColumns, historical_scan, partial_scan
 from tahoe.sql.table_name import TableName
 
 _TRANSPARENT = ("SubqueryAlias", "View", "Project", "Named")
@@ -33,12 +34,10 @@ class RowTarget(Target):
     """The table whose rows a statement changes, named directly or by a temporary view.
 
     Args:
-        view: the name of the view; empty for a table.
-        columns: of the view, each with its table column; None for an expression.
+        view: the view that names the table; None if the statement names the table itself.
     """
 
-    view: str = ""
-    columns: tuple[tuple[str, str | None], ...] = ()
+    view: ViewColumns | None = None
 
     def command_target(self, spark: SparkSession) -> CommandTarget:
         """Return the table, its qualifiers and options for a command."""
@@ -55,37 +54,18 @@ class RowTarget(Target):
             InvalidRequest: ``DELTA_CANNOT_RESOLVE_COLUMN`` for such a view.
             AnalysisException: PySpark's own, for a column that the view lacks.
         """
-        if not self.view:
+        if self.view is None:
             return
-        for name, column in self.columns:
-            if column is None or column.lower() != name.lower():
-                raise InvalidRequest(
-                    f"Can't resolve column {name} of the temporary view {self.view} in table {self.named.table.url}. Rows can be changed "
-                    "through a view that shows columns of one Delta table under their own names. Change the table itself.",
-                    code="DELTA_CANNOT_RESOLVE_COLUMN",
-                    table=self.named.table.url,
-                    column=name,
-                )
+        self.view.check_names()
         snapshot = self.named.table.snapshot()
-        if len(self.columns) < len(snapshot.schema.fields):
-            columns = [quote_identifier(name) for name, _ in self.columns]
-            seen = named(shape_of(spark, snapshot).select(*columns), self.qualifiers)
+        if len(self.view.names) < len(snapshot.schema.fields):
+            seen = named(shape_of(spark, snapshot).select(*map(quote_identifier, self.view.names)), self.qualifiers)
             seen.select(*expressions, *assigned).schema  # noqa: B018 - analyses the expressions
 
-    def check_all_columns(self, spark: SparkSession) -> None:
-        """Like `check_columns`, for a MERGE, which needs all columns of the table: ``DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS``."""
-        if not self.view:
-            return
-        names = [column.name.lower() for column in self.named.table.schema()]
-        if sorted(name.lower() for name, _ in self.columns) != sorted(names):
-            raise InvalidRequest(
-                f"The temporary view {self.view} has the columns {', '.join(name for name, _ in self.columns)}, and table "
-                f"{self.named.table.url} has {', '.join(names)}. A MERGE needs a view of all columns of the table. Create the view again, or "
-                "merge into the table itself.",
-                code="DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
-                table=self.named.table.url,
-            )
-        self.check_columns(spark, ())
+    def check_all_columns(self) -> None:
+        """Check the view of a MERGE (`ViewColumns.check_all`)."""
+        if self.view is not None:
+            self.view.check_all(self.named.table.schema().names)
 
 
 def row_target_of(spark: SparkSession, plan: JavaObject) -> RowTarget | None:
@@ -151,29 +131,17 @@ def _of_temporary_view(plan: JavaObject, name: str, qualifiers: tuple[str, ...])
     assert index.follows is not None
     nodes = _nodes_above_the_table(plan, index)
     if nodes is None or any(str(node.nodeName()) not in _TRANSPARENT for node in nodes):
-        raise InvalidRequest(
-            f"Expect a full scan of Delta sources, but found a partial scan: the temporary view {name} is more than a selection of columns "
-            f"of table {index.follows.url}. Change the rows of the table itself.",
-            code="DELTA_UNEXPECTED_PARTIAL_SCAN",
-            table=index.follows.url,
-        )
+        raise partial_scan(name, index.follows.url)
     refuse_other_columns(index.snapshot, index.follows.snapshot())
-    columns = _view_columns(plan, nodes, index)
-    return RowTarget(NamedTable(index.follows, TableName(None, tuple(name.split(".")))), qualifiers, {}, name, columns)
+    view = ViewColumns(name, index.follows.url, _view_columns(plan, nodes, index))
+    return RowTarget(NamedTable(index.follows, TableName(None, tuple(name.split(".")))), qualifiers, {}, view)
 
 
 def _refuse_older_version(leaves: Iterable[JavaObject]) -> None:
     """Reject a view of a specific version: only rows of the newest version can be changed."""
     older = next((index for leaf in leaves if (index := scan_of(leaf)) is not None), None)
     if older is not None:
-        url, version = older.snapshot.store.url, older.snapshot.version
-        raise InvalidRequest(
-            f"Expect a full scan of the latest version of the Delta source, but found a historical scan of version {version} of table {url}. "
-            "Change the rows of the table itself.",
-            code="DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION",
-            table=url,
-            version=version,
-        )
+        raise historical_scan(older.snapshot.store.url, older.snapshot.version)
 
 
 def _nodes_above_the_table(plan: JavaObject, index: FileIndex) -> list[JavaObject] | None:

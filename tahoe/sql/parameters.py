@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import TypeAlias
@@ -18,6 +19,13 @@ from tahoe.sql.dialect import Cursor, Token, tokenize
 
 Values: TypeAlias = Mapping[str, object] | Sequence[object]
 """The values of ``:name`` by name, or of each ``?`` in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class SqlText:
+    """The value of a parameter, as a text in SQL."""
+
+    text: str
 
 
 def all_literals(values: Values) -> bool:
@@ -73,6 +81,8 @@ def _value(values: Values, key: str | int, shown: str) -> str:
 def literal(value: object) -> str | None:
     """Return a Python value as Spark's SQL writes it, with the type that ``pyspark.sql.functions.lit`` gives it; None for other objects."""
     match value:
+        case SqlText(text):
+            return text
         case None:
             return "NULL"
         case bool():

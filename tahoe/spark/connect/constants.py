@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
 
 from tahoe.expr.parse.lexer import SYMBOL
+from tahoe.expr.tree.predicate import text_literal
 from tahoe.spark.names.server_catalog import plain_sql
 from tahoe.spark.names.snapshots import parsed_timestamp
 from tahoe.sql.dialect import STRING, Cursor, Token, tokenize
@@ -45,6 +47,36 @@ def constant_of(spark: SparkSession, expression: str, values: object = None) -> 
     named = values if isinstance(values, Mapping) else None
     row = plain_sql(spark, f"SELECT typeof({expression}), CAST({expression} AS STRING)", named).collect()[0]
     return Constant(str(row[0]), None if row[1] is None else str(row[1]))
+
+
+def with_identifiers(spark: SparkSession, text: str, values: object = None) -> str:
+    """Return a statement in which IDENTIFIER has texts in place of other constant expressions.
+
+    Args:
+        values: of the statement's parameters.
+
+    An expression that the server cannot evaluate stays, so that it raises the error for the statement.
+    """
+    cursor, parts, place = Cursor(text, tokenize(text)), list[str](), 0
+    while not cursor.at_end:
+        if cursor.next().is_word("IDENTIFIER") and cursor.peek().is_symbol("("):
+            start = cursor.peek().stop
+            inner = cursor.bracketed()
+            name = _name_in(spark, inner, values)
+            if name is not None:
+                parts += [text[place:start], text_literal(name)]
+                place = cursor.peek(-1).start
+    return "".join([*parts, text[place:]])
+
+
+def _name_in(spark: SparkSession, expression: str, values: object) -> str | None:
+    tokens = tokenize(expression)
+    if len(tokens) == 1 and tokens[0].kind == STRING:
+        return None
+    try:
+        return constant_of(spark, expression, values).text
+    except (AnalysisException, ParseException):
+        return None
 
 
 def has_subquery(expression: str) -> bool:

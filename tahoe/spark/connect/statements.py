@@ -24,6 +24,7 @@ from tahoe.spark.commands.merge.builder import RESULT
 from tahoe.spark.commands.merge.statement import MergeRequest, Term
 from tahoe.spark.commands.row_command import CommandTarget, run_row_command
 from tahoe.spark.connect import definitions
+from tahoe.spark.connect.constants import constant_of, with_identifiers
 from tahoe.spark.connect.insert_statement import insert_rows
 from tahoe.spark.connect.merge import merge
 from tahoe.spark.connect.queries import ReferenceRows, delta_rows, with_frames, with_named_frames, with_versions
@@ -42,6 +43,7 @@ from tahoe.spark.statements.statement_types import DeltaStatement
 from tahoe.sql import ddl, dml
 from tahoe.sql.catalog_ddl import CatalogDdl, catalog_ddl
 from tahoe.sql.dialect import Cursor, SqlSyntaxError, tokenize
+from tahoe.sql.execute_immediate import ExecuteImmediate, execute_immediate
 from tahoe.sql.parameters import all_literals, with_values
 from tahoe.sql.table_name import TableName
 from tahoe.sql.view_statements import CacheStatement, ViewStatement, cache_statement, view_statement
@@ -52,7 +54,7 @@ RunSql = Callable[..., DataFrame]
 _AFFECTED = StructType([StructField("num_affected_rows", LongType())])
 _ROW_STATEMENTS = ("DELETE", "UPDATE", "MERGE", "INSERT", "WITH", "FROM")
 _EXPLAIN_MODES = ("LOGICAL", "FORMATTED", "EXTENDED", "CODEGEN", "COST")
-_IDENTIFIER = re.compile(r"\bIDENTIFIER\s*\(\s*[:?]", re.IGNORECASE)
+_IDENTIFIER = re.compile(r"\bIDENTIFIER\s*\(", re.IGNORECASE)
 _STATEMENT = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*([A-Za-z]+)", re.DOTALL)
 
 
@@ -69,6 +71,10 @@ def run_sql(
     word = _first_word(text)
     if isinstance(values, dict | list | tuple) and _binds(word, text) and all_literals(values):
         text, values = with_values(text, values), None
+    if word != "BEGIN" and _IDENTIFIER.search(text) is not None:
+        text = with_identifiers(spark, text, values)
+    if word == "EXECUTE" and (immediate := execute_immediate(text)) is not None:
+        return _executed(original, spark, immediate, values)
     statements, own = _Statements(original, spark, values, frames), parse(text)
     if own is not None:
         result = _own_statement(spark, own)
@@ -89,6 +95,15 @@ def _first_word(text: str) -> str:
 def _binds(word: str, text: str) -> bool:
     """Whether the client runs a part of a statement with parameters, or finds its table by one."""
     return word in _ROW_STATEMENTS or _IDENTIFIER.search(text) is not None
+
+
+def _executed(original: RunSql, spark: SparkSession, immediate: ExecuteImmediate, values: object) -> DataFrame:
+    """Run the statement of EXECUTE IMMEDIATE. Raises the error that Spark has for its text."""
+    text = constant_of(spark, immediate.text, values).text
+    if text is None or _first_word(text) in ("", "EXECUTE"):
+        return original(spark, f"EXECUTE IMMEDIATE {immediate.text}", values)
+    text = with_values(text, immediate.values)
+    return run_sql(original, spark, f"SET VARIABLE ({immediate.into}) = ({text})" if immediate.into else text)
 
 
 def _own_statement(spark: SparkSession, statement: DeltaStatement) -> DataFrame | None:
@@ -126,7 +141,16 @@ class _Statements:
         if word == "CLEAR":
             forget_persisted(self._spark.client)
         view = view_statement(text) if word in ("CREATE", "ALTER") else None
-        return self.query(text) if view is None else self.view(text, view)
+        if view is not None:
+            return self.view(text, view)
+        delta = self._delta_rows(text)
+        if delta and word == "CREATE":
+            raise Unsupported(
+                "A function that reads Delta tables cannot be created in a session of Spark Connect: the server would read them by their "
+                "names, which it does not resolve. Use a view, or a classic session.",
+                code="TAHOE_SPARK_CONNECT",
+            )
+        return self._query(text, delta)
 
     def unchanged(self, text: str) -> DataFrame:
         """Let the server run a text."""

@@ -1,0 +1,74 @@
+"""EXECUTE IMMEDIATE: a statement whose text is the value of an expression, with values for its parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tahoe.expr.parse.lexer import SYMBOL
+from tahoe.sql.dialect import Cursor, SqlSyntaxError, tokenize
+from tahoe.sql.dml import expression_until
+from tahoe.sql.parameters import SqlText, Values
+
+
+@dataclass(frozen=True, slots=True)
+class ExecuteImmediate:
+    """``EXECUTE IMMEDIATE text [INTO variable, …] [USING value [AS name], …]``.
+
+    Args:
+        text: the expression whose value is the statement.
+        into: the text of the variables' names; empty without INTO.
+        values: of the parameters, as expressions in brackets.
+    """
+
+    text: str
+    into: str
+    values: Values
+
+
+def execute_immediate(text: str) -> ExecuteImmediate | None:
+    """Parse EXECUTE IMMEDIATE; return None for any other text, and for one that Spark refuses."""
+    cursor = Cursor(text, tokenize(text))
+    if not cursor.take("EXECUTE", "IMMEDIATE"):
+        return None
+    try:
+        query, into = expression_until(cursor, "INTO", "USING"), ""
+        if cursor.take("INTO"):
+            into = expression_until(cursor, "USING")
+        values = _values(cursor) if cursor.take("USING") else ()
+        cursor.end()
+    except SqlSyntaxError:
+        return None
+    return None if values is None else ExecuteImmediate(query, into, values)
+
+
+def _values(cursor: Cursor) -> Values | None:
+    """Consume the values after USING; return None if some have names and some have none."""
+    if cursor.peek().is_symbol("(") and _is_list(cursor):
+        pairs = cursor.listed(lambda: _value(cursor))
+    else:
+        pairs = [_value(cursor)]
+        while cursor.take_symbol(","):
+            pairs.append(_value(cursor))
+    names = [name for name, _ in pairs if name is not None]
+    if not names:
+        return [value for _, value in pairs]
+    return {str(name): value for name, value in pairs} if len(names) == len(pairs) else None
+
+
+def _is_list(cursor: Cursor) -> bool:
+    """Whether the bracket at the cursor is that of all values, and not of the first one, as in ``(1 + 2) * 3, 4``."""
+    probe = Cursor(cursor.text, cursor.tokens)
+    probe.place = cursor.place
+    probe.bracketed()
+    return probe.at_end or probe.peek().is_symbol(";")
+
+
+def _value(cursor: Cursor) -> tuple[str | None, SqlText]:
+    start = cursor.place
+    text = expression_until(cursor, ",", ")", "AS")
+    tokens, name = cursor.tokens[start : cursor.place], None
+    if cursor.take("AS"):
+        name = cursor.identifier()
+    elif len(tokens) > 1 and tokens[-1].name is not None and (tokens[-2].kind != SYMBOL or tokens[-2].is_symbol(")", "]")):
+        name, text = tokens[-1].name, cursor.text[tokens[0].start : tokens[-2].stop]
+    return name, SqlText(text if len(tokenize(text)) == 1 else f"({text})")

@@ -43,7 +43,7 @@ def test_rows_are_changed_through_a_temporary_view(connect: Any, tmp_path: Path)
         merge = "MERGE INTO {} t USING (SELECT 2L AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE"
         assert connect.sql(merge.format("whole")).first().num_deleted_rows == 1
         rows = connect.sql("SELECT id, s FROM whole ORDER BY id LIMIT 2").collect()
-        assert [(row.id, row.s == 'new') for row in rows] == [(1, True), (3, False)]
+        assert [(row.id, row.s == "new") for row in rows] == [(1, True), (3, False)]
         version = Table(path).snapshot().version
         for statement, error in (
             ("DELETE FROM filtered", InvalidRequest),

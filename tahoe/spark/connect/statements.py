@@ -43,7 +43,7 @@ from tahoe.spark.statements.statement_types import DeltaStatement
 from tahoe.sql import ddl, dml
 from tahoe.sql.catalog_ddl import CatalogDdl, catalog_ddl
 from tahoe.sql.dialect import Cursor, SqlSyntaxError, tokenize
-from tahoe.sql.execute_immediate import ExecuteImmediate, execute_immediate
+from tahoe.sql.immediate_statement import ExecuteImmediate, execute_immediate
 from tahoe.sql.parameters import all_literals, with_values
 from tahoe.sql.table_name import TableName
 from tahoe.sql.view_statements import CacheStatement, ViewStatement, cache_statement, view_statement

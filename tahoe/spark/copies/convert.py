@@ -102,7 +102,9 @@ def source_folder(spark: SparkSession, parts: Sequence[str]) -> tuple[str, str]:
             table=name,
         )
     entry = None if is_classic(spark) else server_entry(spark, parts)
-    if entry is not None and not entry.is_delta:
+    if entry is not None and entry.is_delta:
+        return "delta", entry.location
+    if entry is not None:
         raise Unsupported(
             f"In a session of Spark Connect, '{name}' cannot be cloned or converted by its name: its entry in the server's catalog, with its "
             f"partitions, would have to change too. Name its folder: {entry.provider}.`{entry.location}`, or use a classic session.",

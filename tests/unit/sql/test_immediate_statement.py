@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tahoe.sql.execute_immediate import execute_immediate
+from tahoe.sql.immediate_statement import execute_immediate
 from tahoe.sql.parameters import with_values
 
 

@@ -30,6 +30,7 @@ from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from pyspark import Broadcast, SparkContext
+from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
@@ -65,7 +66,9 @@ _DRIVER_ONLY = frozenset(
 _CLIENT_ONLY = frozenset(
     {"tahoe.as_delta", "tahoe.cli", "tahoe.tables", "tahoe.testing", "tahoe.spark.connect", "tahoe.uniform.serve"}
 )
-"""Modules that no process of a Spark Connect server imports."""
+"""Modules that no process of a Spark Connect server imports, unless a function of the user does."""
+_COMMANDS_ONLY = frozenset({"tahoe.cli", "tahoe.testing", "tahoe.uniform.serve"})
+"""Modules that no function of the user imports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,13 +281,25 @@ def source_for_server(source: type, secrets: Mapping[str, str]) -> type:
     return source_class
 
 
+def batch_function(function: Callable[..., None]) -> Callable[..., None]:
+    """Return a function for ``foreachBatch`` of Spark Connect: it runs the user's in a process of the server, whose Python needs no Tahoe.
+
+    Raises PySpark's ``PicklingError`` for a function that cannot be pickled.
+    """
+    code = _packed_for_server(_COMMANDS_ONLY)
+    load = _of_worker()["loader"](code, _code_of_worker(), _digest_of(code))
+    pickler: Any = CloudPickleSerializer
+    wrapped: Callable[..., None] = _of_worker()["batch_function"](load, pickler().dumps(function))
+    return wrapped
+
+
 @cache
-def _packed_for_server() -> bytes:
+def _packed_for_server(left_out: frozenset[str] = _CLIENT_ONLY) -> bytes:
     texts = {
         package: {name: (files(package) / name).read_text(encoding="utf-8") for name in names}
         for package, names in _TEXTS.items()
     }
-    return _packed(_sent_modules(_CLIENT_ONLY), texts)
+    return _packed(_sent_modules(left_out), texts)
 
 
 @cache

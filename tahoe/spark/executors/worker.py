@@ -283,6 +283,28 @@ def source_class(load: Callable[[], Any], source: str, secrets: dict[str, str]) 
     return Delta
 
 
+def batch_function(load: Callable[[], Any], function: bytes) -> Callable[[Any, int], None]:
+    """Return a function for ``foreachBatch`` that is sent by value: it calls the user's in a session with Tahoe.
+
+    Args:
+        load: of `loader`, with all modules that a client has.
+        function: the user's, pickled: it may refer to Tahoe's modules.
+    """
+    unpickled: list[Any] = []
+
+    def run(rows: Any, batch: int) -> None:
+        import pickle
+
+        worker = load()
+        worker.modules.stay()
+        if not unpickled:
+            unpickled.append(pickle.loads(function))
+        worker._member("tahoe.enable")(rows.sparkSession)
+        unpickled[0](rows, batch)
+
+    return run
+
+
 def reviver() -> Callable[..., Any]:
     """Return the function that unpickles a part of Tahoe's data source (`tahoe.spark.portable.sent`)."""
 

@@ -16,7 +16,8 @@ from itertools import count
 from typing import Any
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
-from tahoe.spark.connect.requests.hidden_metadata import FILE_FUNCTIONS, hide_metadata, refuse_file_functions
+from tahoe.spark.connect.requests.file_functions import FILE_FUNCTIONS, refuse_file_functions
+from tahoe.spark.connect.requests.hidden_metadata import hide_metadata
 from tahoe.spark.connect.requests.plan_reads import delta_reads, reads_delta, sources
 from tahoe.spark.connect.requests.query_columns import QueryNames, names_in
 from tahoe.spark.connect.requests.query_versions import forget_version, read_one_version

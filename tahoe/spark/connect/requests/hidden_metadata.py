@@ -7,13 +7,12 @@ table, and not above a choice of columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
-from tahoe.base.exceptions import TahoeError, Unsupported
-from tahoe.spark.connect.requests.plan_reads import RELATION, delta_source, inputs
+from tahoe.base.exceptions import TahoeError
+from tahoe.spark.connect.requests.plan_parts import expressions_of, outermost_relations, parts_of_message
+from tahoe.spark.connect.requests.plan_reads import delta_source, inputs
 from tahoe.spark.connect.requests.query_columns import is_star, names_in
 from tahoe.spark.connect.requests.query_versions import path_of
 from tahoe.spark.connect.requests.server_source import table_with_options
@@ -30,7 +29,6 @@ _PASSING = frozenset({"filter", "sort", "limit", "offset", "sample", "subquery_a
 _NAMING = _PASSING | {"project", "aggregate", "with_columns"}
 """The nodes that can name the column."""
 _OTHER_COLUMNS = f"`(?!{METADATA}$).*`"
-FILE_FUNCTIONS = frozenset({"input_file_name", "input_file_block_start", "input_file_block_length"})
 
 
 def hide_metadata(spark: Any, message: Any) -> None:
@@ -41,31 +39,8 @@ def hide_metadata(spark: Any, message: Any) -> None:
         message: a plan, or a part of one, with reads of Delta tables.
     """
     request = _Request(spark)
-    for relation in _outermost(message):
+    for relation in outermost_relations(message):
         request.provides(relation, is_wanted=False)
-
-
-def refuse_file_functions(message: Any) -> None:
-    """Raise `Unsupported` if a plan that reads Delta tables calls a function such as ``input_file_name()``, which would be empty."""
-    called = next(_file_functions(message), None)
-    if called is not None:
-        raise Unsupported(
-            f"{called}() is empty in a session of Spark Connect, because Python workers read the files of Delta tables. Use "
-            f"{METADATA}.file_path.",
-            code="TAHOE_INPUT_FILE_NAME",
-            function=called,
-        )
-
-
-def _file_functions(message: Any) -> Iterator[str]:
-    for name, part in _parts(message):
-        if name == "unresolved_function" and part.function_name.lower() in FILE_FUNCTIONS:
-            yield part.function_name.lower()
-        elif name in ("expression_string", "sql"):
-            tokens = tokenize(part.expression if name == "expression_string" else part.query)
-            calls = (first.text.lower() for first, second in pairwise(tokens) if second.is_symbol("("))
-            yield from (call for call in calls if call in FILE_FUNCTIONS)
-        yield from _file_functions(part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +65,7 @@ class _Request:
             self._provide_to_query(node)
             return False
         is_passing = kind in _PASSING and not (kind == "join" and node.using_columns)
-        named = [part for part in _expressions(node) if METADATA in names_in(part).names] if kind in _NAMING else []
+        named = [part for part in expressions_of(node) if METADATA in names_in(part).names] if kind in _NAMING else []
         provided = [self.provides(each, is_wanted=bool(named) or (is_wanted and is_passing)) for each in inputs(node)]
         if not any(provided) or kind == "aggregate":
             return False
@@ -143,34 +118,9 @@ class _Request:
         return not has_own_metadata(snapshot.schema)
 
 
-def _outermost(message: Any) -> Iterator[Any]:
-    """Yield the relations in a message that are in no other relation."""
-    if message.DESCRIPTOR.full_name == RELATION:
-        yield message
-        return
-    for _, part in _parts(message):
-        yield from _outermost(part)
-
-
-def _parts(message: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the messages of which a message is made, each with the name of its field."""
-    for field, value in message.ListFields():
-        if field.message_type is None:
-            continue
-        if field.message_type.GetOptions().map_entry:
-            yield from ((field.name, part) for part in value.values() if hasattr(part, "ListFields"))
-        else:
-            yield from ((field.name, part) for part in ([value] if hasattr(value, "ListFields") else value))
-
-
-def _expressions(node: Any) -> list[Any]:
-    """Return the expressions of a node, without its inputs."""
-    return [part for _, part in _parts(node) if part.DESCRIPTOR.full_name != RELATION]
-
-
 def _name_plainly(message: Any) -> None:
     """Remove the mark of a hidden column from the names in an expression (``DataFrame.metadataColumn``)."""
-    for name, part in _parts(message):
+    for name, part in parts_of_message(message):
         if name == "unresolved_attribute":
             part.ClearField("is_metadata_column")
         _name_plainly(part)
@@ -178,7 +128,7 @@ def _name_plainly(message: Any) -> None:
 
 def _narrow_stars(expression: Any) -> None:
     """Let the stars in an expression, or in a list of them, not mean the column, apart from that of ``count(*)``."""
-    for name, part in _parts(expression):
+    for name, part in parts_of_message(expression):
         if name == "unresolved_function" and part.function_name.lower() == "count":
             continue
         if name == "expression_string":

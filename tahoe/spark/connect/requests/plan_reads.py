@@ -13,11 +13,11 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tahoe.spark.connect.requests.plan_parts import RELATION
 from tahoe.spark.connect.requests.query_columns import CHOOSING, TRANSPARENT
 from tahoe.sql.dialect import tokenize
 from tahoe.sql.named_queries import uses_each_at_most_once
 
-RELATION = "spark.connect.Relation"
 _FILTERING = ("filter", "join", "as_of_join", "lateral_join")
 
 

@@ -8,6 +8,7 @@ from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.spark.connect.requests.query_columns import is_star, names_columns_but_stars
 from tahoe.sql.dialect import QUERY_WORDS, Cursor, Token, tokenize
 from tahoe.sql.relation_words import begins_alias
+from tahoe.sql.selects import selects_of
 
 
 def without_column(text: str, relations: Collection[str], column: str) -> str | None:
@@ -17,7 +18,7 @@ def without_column(text: str, relations: Collection[str], column: str) -> str | 
         relations: the names, in FROM and JOIN, of the relations that have the column.
     """
     tokens = tokenize(text)
-    selects = _selects(tokens)
+    selects = selects_of(tokens).of_tokens
     places = [place for place, token in enumerate(tokens) if token.name in relations and not _is_qualifier(tokens, place)]
     if not names_columns_but_stars(tokens) or any(selects[place] is None for place in places):
         return None
@@ -36,22 +37,6 @@ def without_column(text: str, relations: Collection[str], column: str) -> str | 
             parts.append(f"{text[end:stop]} EXCEPT ({names})" if exceptions is None else f"{text[end:stop]}{names}, ")
             end = stop
     return "".join([*parts, text[end:]])
-
-
-def _selects(tokens: Sequence[Token]) -> list[int | None]:
-    """Return for each token the number of the SELECT that it belongs to; None before a SELECT."""
-    numbers, count = list[int | None](), 0
-    around: list[int | None] = [None]
-    for place, token in enumerate(tokens):
-        if token.is_word("SELECT"):
-            count, around[-1] = count + 1, count
-        numbers.append(around[-1])
-        if token.is_symbol("("):
-            begins_query = place + 1 < len(tokens) and tokens[place + 1].is_word(*QUERY_WORDS)
-            around.append(None if begins_query else around[-1])
-        elif token.is_symbol(")") and len(around) > 1:
-            around.pop()
-    return numbers
 
 
 def _is_qualifier(tokens: Sequence[Token], place: int) -> bool:

@@ -11,7 +11,7 @@ from pyspark.sql.connect import proto
 from tahoe.api.table import Table
 from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.spark.connect.requests import hidden_metadata
-from tahoe.spark.connect.requests.hidden_metadata import hide_metadata, refuse_file_functions
+from tahoe.spark.connect.requests.hidden_metadata import hide_metadata
 from tahoe.spark.portable.data_source import DeltaDataSource
 from tests.unit.spark.connect.test_plan_reads import filtered, joined, query, read
 from tests.unit.spark.connect.test_query_columns import over, plan_of, projected
@@ -141,23 +141,3 @@ def test_the_source_has_the_column(path: str, tmp_path: Path) -> None:
         DeltaDataSource({"path": own, "fileMetadata": "true"}).schema()
     with pytest.raises(Unsupported, match="fileMetadata"):
         DeltaDataSource({"path": path, "fileMetadata": "yes"}).schema()
-
-
-@pytest.mark.parametrize("text", ["INPUT_FILE_NAME()", "upper(input_file_name ())", "1 + input_file_block_start()"])
-def test_functions_of_files_are_refused(path: str, text: str) -> None:
-    relation = projected(read(path), "input_file_name")
-    refuse_file_functions(plan_of(relation))
-    relation.project.expressions.add().expression_string.expression = text
-    with pytest.raises(Unsupported, match=r"_metadata\.file_path"):
-        refuse_file_functions(plan_of(relation))
-    with pytest.raises(Unsupported, match=r"_metadata\.file_path"):
-        refuse_file_functions(plan_of(query(f"SELECT {text} FROM _a", "_a")))
-
-
-def test_calls_of_the_client_are_refused(path: str) -> None:
-    relation = projected(read(path))
-    outer = relation.project.expressions.add().unresolved_function
-    outer.function_name = "upper"
-    outer.arguments.add().unresolved_function.function_name = "input_file_name"
-    with pytest.raises(Unsupported, match=r"input_file_name\(\) is empty"):
-        refuse_file_functions(plan_of(relation))

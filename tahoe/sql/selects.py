@@ -1,0 +1,47 @@
+"""The SELECTs of a query: to which of them a token belongs, and which of them is inside of which."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tahoe.sql.dialect import QUERY_WORDS, Token
+
+
+@dataclass(slots=True)
+class Selects:
+    """The SELECTs of a text, numbered in its order.
+
+    Args:
+        of_tokens: the number of the SELECT that each token belongs to; None before a SELECT.
+        around: the number of the SELECT around each one.
+    """
+
+    of_tokens: list[int | None] = field(default_factory=list)
+    around: dict[int, int | None] = field(default_factory=dict)
+
+    def is_inside(self, inner: int | None, outer: int | None) -> bool:
+        """Whether a SELECT is another one, or a subquery of it."""
+        while inner is not None and inner != outer:
+            inner = self.around[inner]
+        return inner is not None
+
+
+def selects_of(tokens: Sequence[Token]) -> Selects:
+    """Return the SELECTs of a text. Brackets without a query belong to the SELECT around them."""
+    selects = Selects()
+    opened: list[int | None] = [None]
+    outside: list[int | None] = [None]
+    for place, token in enumerate(tokens):
+        if token.is_word("SELECT"):
+            opened[-1] = len(selects.around)
+            selects.around[len(selects.around)] = outside[-1]
+        selects.of_tokens.append(opened[-1])
+        if token.is_symbol("("):
+            begins_query = place + 1 < len(tokens) and tokens[place + 1].is_word(*QUERY_WORDS)
+            outside.append(opened[-1] if begins_query else outside[-1])
+            opened.append(None if begins_query else opened[-1])
+        elif token.is_symbol(")") and len(opened) > 1:
+            opened.pop()
+            outside.pop()
+    return selects

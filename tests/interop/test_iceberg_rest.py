@@ -168,7 +168,7 @@ def test_duckdb_lists_and_reads_the_newest_commit(served: Served, duck: duckdb.D
     assert duck.execute('SELECT count(*) FROM ice."default".top WHERE id > 5').fetchall() == [(3,)]
 
 
-def test_a_table_without_uniform_is_refused_with_what_to_set(served: Served, duck: duckdb.DuckDBPyConnection) -> None:
+def test_a_table_without_uniform_is_refused_with_the_property_to_set(served: Served, duck: duckdb.DuckDBPyConnection) -> None:
     with pytest.raises(Exception, match="enabledFormats"):
         served.pyiceberg().load_table("sales.plain")
     with pytest.raises(duckdb.Error, match="UniForm is not enabled"):

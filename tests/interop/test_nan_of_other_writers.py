@@ -114,7 +114,7 @@ def test_a_file_that_tahoe_writes_or_analyzes_has_the_tag_and_is_skipped_again(r
     assert sorted(table.to_arrow(filter="f > 1")["id"].to_pylist()) == [2, 4, 5, 6]
 
 
-def test_compaction_and_restore_keep_what_is_known(root: Path) -> None:
+def test_compaction_and_restore_keep_known_statistics(root: Path) -> None:
     table = Table(root)
     table.append(pa.table({"id": [4], "f": [2.0]}))
     version = table.snapshot().version

@@ -116,7 +116,7 @@ def test_a_history_gives_the_same_rows_by_either_writer(tmp_path: Path, seed: in
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_writers_that_take_turns_leave_what_one_alone_leaves(tmp_path: Path, seed: int) -> None:
+def test_writers_in_turns_leave_the_table_of_a_single_writer(tmp_path: Path, seed: int) -> None:
     both, alone = str(tmp_path / "both"), str(tmp_path / "alone")
     Table.create(both, SCHEMA, partition_by=["part"]).append(rows(list(range(40))))
     shutil.copytree(both, alone)

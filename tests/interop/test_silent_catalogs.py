@@ -172,7 +172,7 @@ def test_the_end_of_the_process_waits_for_conversions_and_says_which_catalogs_ar
     assert table.uniform.status().iceberg_version == table.version() == 2
 
 
-def test_the_command_line_says_what_a_silent_catalog_showed_last(tmp_path: Path, silent: Silent) -> None:
+def test_the_command_line_shows_the_last_answer_of_a_silent_catalog(tmp_path: Path, silent: Silent) -> None:
     table = made(tmp_path / "t", "sales.orders")
     with rest_catalog() as answering, pytest.MonkeyPatch.context() as before:
         configure(before, answering)

@@ -119,7 +119,7 @@ def test_deltalake_finds_our_history_and_application_transactions(path: str) -> 
     assert newest["userMetadata"] == "first"
 
 
-def test_a_handle_sees_what_another_engine_commits(path: str) -> None:
+def test_a_handle_sees_commits_of_another_engine(path: str) -> None:
     ours = tahoe.Table.create(path, rows_of().schema)
     ours.append(rows_of(1))
     deltalake.write_deltalake(path, rows_of(2), mode="append")

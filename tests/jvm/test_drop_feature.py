@@ -53,7 +53,7 @@ def age(path: Path, hours: int) -> None:
 
 
 @pytest.mark.parametrize("feature", FEATURES)
-def test_the_jvm_reads_and_writes_what_we_dropped(jvm: SparkSession, tmp_path: Path, feature: str) -> None:
+def test_the_jvm_reads_and_writes_a_table_after_our_drop(jvm: SparkSession, tmp_path: Path, feature: str) -> None:
     table = made(tmp_path / "t", feature)
     expected = sorted(table.to_arrow()["id"].to_pylist())
     table.drop_feature(feature)
@@ -67,7 +67,7 @@ def test_the_jvm_reads_and_writes_what_we_dropped(jvm: SparkSession, tmp_path: P
 
 
 @pytest.mark.parametrize("feature", [name for name in FEATURES if name != "rowTracking"])  # which delta-spark 4.0 does not drop
-def test_we_read_and_write_what_the_jvm_dropped(jvm: SparkSession, tmp_path: Path, feature: str) -> None:
+def test_we_read_and_write_a_table_after_the_jvm_drops(jvm: SparkSession, tmp_path: Path, feature: str) -> None:
     table = made(tmp_path / "t", feature)
     expected = sorted(table.to_arrow()["id"].to_pylist())
     protocol = table.drop_feature(feature, dry_run=True).protocol
@@ -102,7 +102,7 @@ def test_we_find_history_truncated_where_the_jvm_says_so_and_not_before(jvm: Spa
     assert len(ids_of(jvm, tmp_path / "t")) == 11
 
 
-def test_what_one_protects_the_other_lets_go(jvm: SparkSession, tmp_path: Path) -> None:
+def test_each_engine_drops_the_protection_of_the_other(jvm: SparkSession, tmp_path: Path) -> None:
     theirs, ours = made(tmp_path / "theirs", "deletionVectors"), made(tmp_path / "ours", "deletionVectors")
     jvm.sql(f"ALTER TABLE delta.`{tmp_path / 'theirs'}` DROP FEATURE deletionVectors")
     ours.drop_feature("deletionVectors")

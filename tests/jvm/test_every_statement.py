@@ -21,7 +21,7 @@ RECORDS = "TAHOE_RECORD_REFERENCE" in os.environ
 
 @pytest.mark.skipif(RECORDS, reason="the record is rewritten")
 @pytest.mark.parametrize("name", LIVES)
-def test_the_reference_does_what_is_recorded_of_it(jvm: SparkSession, tmp_path: Path, name: str) -> None:
+def test_the_reference_has_its_recorded_outcomes(jvm: SparkSession, tmp_path: Path, name: str) -> None:
     assert lives_of(jvm, kind_of(name), tmp_path, [name])[name] == reference(name, kind_of(name))
 
 

@@ -15,5 +15,5 @@ STEPS = 25
 @pytest.mark.breaks_rules("iceberg-allows-no-vectors")
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("seed", [*range(2), *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(2, 200))])
-def test_every_operation_does_what_it_does_to_a_list_of_rows(seed: int, tmp_path: Path) -> None:
+def test_every_operation_equals_the_one_on_a_list_of_rows(seed: int, tmp_path: Path) -> None:
     History(tmp_path, seed).run(STEPS)

@@ -293,7 +293,7 @@ FILES = {
 @pytest.mark.damages_tables
 @pytest.mark.parametrize("done", [True, False], ids=["the answer is lost", "the request is lost"])
 @pytest.mark.parametrize("name", FILES)
-def test_a_lost_file_of_what_makes_no_commit_is_reported_and_a_second_run_makes_all_right(name: str, done: bool) -> None:
+def test_a_lost_file_beside_the_log_is_reported_and_a_second_run_repairs_it(name: str, done: bool) -> None:
     files, lost = FILES[name], list[str]()
     while True:
         inner = files.before()

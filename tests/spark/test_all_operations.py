@@ -153,5 +153,5 @@ STATEMENTS: Mapping[str, Callable[[SqlHistory], object]] = {
 @pytest.mark.breaks_rules("iceberg-allows-no-vectors")
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 60))])
-def test_every_statement_does_what_it_does_to_a_list_of_rows(spark: SparkSession, seed: int, tmp_path: Path) -> None:
+def test_every_statement_equals_the_one_on_a_list_of_rows(spark: SparkSession, seed: int, tmp_path: Path) -> None:
     SqlHistory(spark, tmp_path, seed).run(STEPS)

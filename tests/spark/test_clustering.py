@@ -105,7 +105,7 @@ def test_a_table_that_is_adopted_is_clustered_as_was_said(spark, named, path):
     assert columns(spark, named) == ["id"]
 
 
-def test_optimize_clusters_what_is_new(spark, named):
+def test_optimize_clusters_new_files(spark, named):
     spark.sql(
         f"CREATE TABLE {named} (id BIGINT, t STRING) USING delta CLUSTER BY (id, t) TBLPROPERTIES ('delta.targetFileSize' = '2500')"
     )

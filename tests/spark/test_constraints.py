@@ -249,7 +249,7 @@ class TestGeneratedColumns:
             ("id +", "bigint", "PARSE_SYNTAX_ERROR"),
         ],
     )
-    def test_the_builder_refuses_by_name_what_cannot_be_generated(self, spark, path, text, data_type, code):
+    def test_the_builder_refuses_columns_that_cannot_be_generated(self, spark, path, text, data_type, code):
         builder = DeltaTable.create(spark).location(path).addColumn("id", "bigint")
         builder = builder.addColumn("other", "bigint", generatedAlwaysAs="id").addColumn("g", data_type, generatedAlwaysAs=text)
         with pytest.raises((InvalidRequest, Unsupported), match=r"(the generated )?column 'g'") as raised:

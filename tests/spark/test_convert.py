@@ -169,7 +169,7 @@ def test_a_folder_that_a_stream_wrote_has_the_files_of_its_log(spark, path, tmp_
     assert sorted(row.id for row in spark.read.format("delta").load(path).collect()) == list(range(5))
 
 
-def test_settings_say_what_is_believed(spark, path, tmp_path):
+def test_settings_decide_between_the_catalog_and_the_folder(spark, path, tmp_path):
     convert = "spark.databricks.delta.convert."
     frame = spark.range(4).selectExpr("id", "if(id = 3, 'x', cast(id % 2 as string)) as p")
     frame.write.partitionBy("p").option("path", path).format("parquet").saveAsTable("to_convert")

@@ -153,7 +153,7 @@ def test_a_view_is_no_table_to_statements_of_delta(spark, named):  # noqa: F811
         spark.sql("DROP VIEW lasting_view")
 
 
-def test_describe_detail_of_a_table_of_another_format_is_what_the_catalog_has(spark, tmp_path):
+def test_describe_detail_of_a_table_of_another_format_shows_its_entry(spark, tmp_path):
     spark.sql("CREATE TABLE plain_detail (id INT, p INT) USING parquet PARTITIONED BY (p) COMMENT 'c' TBLPROPERTIES ('a' = 'b')")
     try:
         actual = spark.sql("DESCRIBE DETAIL plain_detail").first().asDict()

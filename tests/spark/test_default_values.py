@@ -31,7 +31,7 @@ def rows(spark, table, *columns):
     return sorted((tuple(row) for row in spark.table(table).select(*columns or ("id", "n", "s")).collect()), key=str)
 
 
-def test_statements_and_frames_fill_in_what_they_leave_out(spark, table, tmp_path):
+def test_statements_and_frames_fill_in_omitted_columns(spark, table, tmp_path):
     metadata = [column.metadata for column in Table(str(tmp_path)).schema()]
     assert metadata == [
         {},
@@ -61,7 +61,7 @@ def test_update_and_merge_know_the_word(spark, table, tmp_path):
     assert rows(spark, table) == [(1, 42, "m"), (2, 7, "new"), (5, 42, "x"), (6, 42, "new")]
 
 
-def test_alter_column_and_what_is_refused(spark, table, tmp_path):
+def test_alter_column_and_its_refusals(spark, table, tmp_path):
     spark.sql(f"ALTER TABLE {table} ALTER COLUMN s DROP DEFAULT")
     spark.sql(f"ALTER TABLE {table} ALTER COLUMN n SET DEFAULT 5 * 2")
     spark.sql(f"INSERT INTO {table} (id) VALUES (1)")

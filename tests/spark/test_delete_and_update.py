@@ -114,7 +114,7 @@ STEPS: list[tuple[str, dict[str, str] | None]] = [
     sampled([VECTORS | MAPPED, {}, FEED | TRACKED, VECTORS | FEED | TRACKED], 2),
     ids=["vectors-mapped", "rewrite", "rewrite-feed-tracked", "vectors-feed-tracked"],
 )
-def test_every_step_leaves_what_the_core_leaves(spark, tmp_path, properties, monkeypatch):
+def test_every_step_leaves_the_table_of_the_core(spark, tmp_path, properties, monkeypatch):
     monkeypatch.setattr("tahoe.spark.commands.row_changes._ROWS_ON_DRIVER", 100)  # the table has 140 rows at first, fewer later
     core = make(str(tmp_path / "core"), properties)
     shutil.copytree(tmp_path / "core", tmp_path / "ours")
@@ -239,7 +239,7 @@ class TestValues:
         assert (store.version(), store.check()) == (7, [])
 
     @pytest.mark.parametrize("properties", [FEED, VECTORS | FEED], ids=["rewrite", "vectors"])
-    def test_the_feed_shows_what_was_written_though_expressions_give_another_value_each_time(self, spark, path, properties):
+    def test_the_feed_shows_the_written_values_of_random_expressions(self, spark, path, properties):
         make(path, properties)
         DeltaTable.forPath(spark, path).update("id >= 100", {"name": "uuid()"})
         store = Table(path)

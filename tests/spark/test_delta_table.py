@@ -101,7 +101,7 @@ def test_a_builder_creates_a_table(spark, path):
     assert first.operationParameters["partitionBy"] == '["p"]'
 
 
-def test_create_refuses_what_is_there_and_create_if_not_exists_leaves_it(spark, table, path):
+def test_create_refuses_an_existing_table_and_create_if_not_exists_leaves_it(spark, table, path):
     with pytest.raises(InvalidRequest) as raised:
         DeltaTable.create(spark).location(path).addColumn("x", "int").execute()
     assert raised.value.code == "DELTA_TABLE_ALREADY_EXISTS"

@@ -179,7 +179,7 @@ def test_spark_evaluates_defaults(spark, path) -> None:
     Table(path).delete("n = 5")
 
 
-def test_other_settings_of_the_session_do_not_change_what_a_text_means(spark, path) -> None:
+def test_other_settings_of_the_session_do_not_change_the_meaning_of_a_text(spark, path) -> None:
     hostile = """concat('\\' || reflect("x.Y", "z") || \\'', initcap(s))"""
     spark.sql("SELECT 'x' AS s, '1' AS h").write.format("delta").save(path)
     stored_by_another_writer(Table(path), 1, hostile)

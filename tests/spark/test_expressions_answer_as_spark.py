@@ -377,6 +377,6 @@ def near(one: Any, other: Any) -> bool:
 
 
 @pytest.mark.parametrize("group", ["ARITHMETIC", "CASTS", "LOGIC", "TEXTS", "TIMES", "NESTED"])
-def test_expressions_mean_what_they_mean_to_spark(plain_spark: SparkSession, group: str) -> None:
+def test_expressions_have_the_meaning_of_spark(plain_spark: SparkSession, group: str) -> None:
     assert len(KINDS) == len(sql_model.POOLS)
     assert_same(plain_spark, globals()[group])

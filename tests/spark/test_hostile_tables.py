@@ -191,7 +191,7 @@ def test_in_an_object_store_a_file_that_was_cut_or_went_on_is_sparks_own_error_t
 
 @pytest.mark.usefixtures("as_in_an_object_store")
 @pytest.mark.damages_tables
-def test_in_an_object_store_spark_reads_of_a_whole_file_in_the_place_of_another_what_lies_within_the_length_of_the_log(
+def test_in_an_object_store_spark_reads_a_longer_replaced_file_up_to_its_logged_length(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     """Corruption that Spark cannot detect there, and that Arrow and `check()` report: docs/design/014-corruption.md."""

@@ -258,7 +258,7 @@ def test_schema_evolution_goes_with_every_clause_of_insert(spark, table):
     ]
 
 
-def test_merge_casts_what_it_inserts_and_updates(spark, table):
+def test_merge_casts_inserted_and_updated_values(spark, table):
     name = table(DDL)
     spark.sql(f"MERGE INTO {name} USING ({QUERY}) q ON false WHEN NOT MATCHED THEN INSERT *")
     assert rows(spark, name) == [ROW]

@@ -96,7 +96,7 @@ def test_tables_of_other_formats_are_sparks_own(spark):
         spark.sql("DROP TABLE left_out_parquet")
 
 
-def test_a_cached_table_shows_what_this_session_writes_and_stays_cached(spark, named):  # noqa: F811
+def test_a_cached_table_shows_writes_of_this_session_and_stays_cached(spark, named):  # noqa: F811
     table = named("SELECT id FROM range(3)")
     frame = spark.table(table.name).where("id >= 0").cache()
     spark.sql(f"CACHE TABLE {table.name}")

@@ -57,7 +57,7 @@ def news(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame(NEWS).alias("s")
 
 
-def test_a_merge_shows_what_it_will_do_and_then_does_it(make: Callable[..., Table], news: DataFrame, spark: SparkSession) -> None:
+def test_a_merge_shows_its_plan_and_then_runs(make: Callable[..., Table], news: DataFrame, spark: SparkSession) -> None:
     table, blocks_before = make(VECTORS), held_blocks(spark)
     builder = (
         target(spark, table)
@@ -242,7 +242,7 @@ def test_without_an_alias_the_target_is_named_by_its_columns(make: Callable[...,
 
 
 @pytest.mark.parametrize("by_setting", [False, True], ids=["asked", "setting"])
-def test_schema_evolution_adds_what_the_source_has_and_keeps_what_it_lacks(
+def test_schema_evolution_adds_columns_of_the_source_and_keeps_the_others(
     by_setting: bool, make: Callable[..., Table], spark: SparkSession
 ) -> None:
     table = make({**VECTORS, **FEED})

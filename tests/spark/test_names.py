@@ -206,7 +206,7 @@ class TestAdoption:
             "(id BIGINT NOT NULL, k INT COMMENT 'c', g INT GENERATED ALWAYS AS (k + 1)) PARTITIONED BY (k)",
         ],
     )
-    def test_nothing_or_what_is_true_may_be_said(self, spark, place, name, said):
+    def test_nothing_or_the_true_value_is_accepted(self, spark, place, name, said):
         columns, clauses = (said, "") if said.startswith("(") else ("", said)
         columns, _, partitions = columns.partition(" PARTITIONED")
         partitions = f"PARTITIONED{partitions}" if partitions else ""

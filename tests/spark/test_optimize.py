@@ -152,7 +152,7 @@ def test_the_sessions_settings_count(spark, table, path):
             spark.conf.unset(f"spark.databricks.delta.optimize.{name}")
 
 
-def test_explain_shows_what_would_be_done_and_does_nothing(spark, table, path):
+def test_explain_shows_the_plan_and_changes_nothing(spark, table, path):
     version, files = table.version(), table.files().num_rows
     explained = DeltaTable.forPath(spark, path).optimize().where("p = 0").explain()
     assert (explained.version, explained.plan.files, len(explained.plan.bins)) == (None, files // 2, 1)

@@ -357,7 +357,7 @@ def test_on_spark_connect_a_table_is_a_source_and_a_sink_of_streams(tmp_path, ja
 
 @pytest.mark.soak
 @pytest.mark.timeout(1500)  # seven queries, which take minutes where others load the machine
-def test_on_spark_connect_streams_of_counts_and_what_is_refused(tmp_path, java_options):
+def test_streams_of_counts_and_refusals_over_spark_connect(tmp_path, java_options):
     changes = "= changes [(0, 'delete'), (0, 'insert'), (1, 'insert'), (100, 'insert')]"
     counted = ["= counted [(0, 1), (1, 2)]", "= refused True", changes, "= refused True"]
     assert streams_on_connect(tmp_path, java_options, "more", seconds=1200) == [*COPIED, *counted]
@@ -415,7 +415,7 @@ class WithoutPublishing(WrappedStore):
 
 
 @pytest.mark.parametrize("start", [{}, {"startingVersion": "2"}, {"startingVersion": "latest"}], ids=["all", "from 2", "latest"])
-def test_a_stream_of_changes_gives_workers_what_the_table_shows(path: str, start: dict[str, str]) -> None:
+def test_a_stream_of_changes_sends_the_rows_of_the_table_to_workers(path: str, start: dict[str, str]) -> None:
     """Spark's calls of the reader, in Spark's order, without Spark."""
     table = Table.create(
         path,

@@ -102,7 +102,7 @@ class TestSkipping:
         plan = load(spark, sales).select("id")._jdf.queryExecution().executedPlan().toString()
         assert "ReadSchema: struct<id:bigint>" in plan
 
-    def test_the_size_of_the_live_files_is_what_the_optimizer_sees(self, spark, sales):
+    def test_the_optimizer_gets_the_size_of_the_live_files(self, spark, sales):
         frame = load(spark, sales)
         expected = sum(Table(sales).files()["size"].to_pylist())
         assert int(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()) == expected

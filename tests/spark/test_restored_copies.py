@@ -52,7 +52,7 @@ def append(spark: SparkSession, path: str, value: int) -> None:
 
 
 @pytest.mark.parametrize("read", READS)
-def test_a_new_read_shows_what_is_there(
+def test_a_new_read_shows_the_present_table(
     spark: SparkSession, restored: tuple[str, DeltaTable, DataFrame], read: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     path, handle, frame = restored
@@ -67,7 +67,7 @@ def test_a_new_read_shows_what_is_there(
 
 
 @pytest.mark.parametrize("write", ["append", "SQL", "DELETE", "MERGE"])
-def test_a_new_write_commits_to_what_is_there(
+def test_a_new_write_commits_to_the_present_table(
     spark: SparkSession, restored: tuple[str, DeltaTable, DataFrame], write: str
 ) -> None:
     path, handle, frame = restored

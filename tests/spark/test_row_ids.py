@@ -98,7 +98,7 @@ class TestMetadata:
         ours = ["row_index", "row_id", "base_row_id", "default_row_commit_version", "row_commit_version"]
         assert struct[:3] == ["file_path", "file_name", "file_size"] and struct[-5:] == ours
 
-    def test_it_is_kept_by_what_filters_and_adds_columns(self, spark, tracked):
+    def test_row_ids_are_known_above_filters_and_added_columns(self, spark, tracked):
         frame = load(spark, tracked).where("id > 15").withColumn("twice", sf.col("id") * 2)
         assert sorted(row.row_id for row in frame.select("_metadata.row_id").collect()) == [16, 17, 18, 19]
         joined = load(spark, tracked).select("id", "_metadata.row_id").join(load(spark, tracked), "id")

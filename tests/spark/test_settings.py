@@ -71,7 +71,7 @@ def setting(spark, values):
             spark.conf.unset(PREFIX + name)
 
 
-def test_settings_that_work_do_what_they_do_in_the_reference(spark, path):
+def test_supported_settings_have_the_effect_of_the_reference(spark, path):
     with setting(spark, {"properties.defaults.minReaderVersion": "2", "properties.defaults.minWriterVersion": "5"}):
         spark.range(3).coalesce(1).write.format("delta").save(path)
     table = Table(path)

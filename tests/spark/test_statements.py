@@ -110,7 +110,7 @@ def shape(schema) -> str:
     return ",".join(one(column) for column in schema)
 
 
-def test_each_change_commits_what_the_reference_commits_and_leaves_the_entry_alone(spark, named):  # noqa: F811
+def test_each_change_commits_like_the_reference_and_leaves_the_entry_alone(spark, named):  # noqa: F811
     for place in (0, 1):
         table = named(ROWS, partition_by=["p"])
         entry, t = table.entry(), table.names[place]

@@ -101,7 +101,7 @@ def test_the_change_feed_shows_the_rows_as_the_table_has_them(spark, tmp_path):
 
 
 @pytest.mark.parametrize("column", list(TOO_LONG))
-def test_each_way_of_writing_refuses_what_is_too_long(spark, path, column):
+def test_each_writer_refuses_texts_that_are_too_long(spark, path, column):
     value, place = TOO_LONG[column]
     bad = spark.sql(f"SELECT {GOOD}").drop(column).selectExpr("*", f"{value} {column}")
     ways = [

@@ -127,7 +127,7 @@ def test_a_write_that_merges_schemas_widens_as_the_session_says(spark, tmp_path)
     assert types(table) == ["integer", "long"], "a decimal that cannot hold the column's values is no wider type"
 
 
-def test_a_merge_widens_what_it_assigns_to(spark, tmp_path):
+def test_a_merge_widens_assigned_columns(spark, tmp_path):
     table = small(str(tmp_path / "t"), **{"delta.enableDeletionVectors": "true"})
     source = spark.createDataFrame([(2, 2**40), (2**33, 5)], "k bigint, v bigint")
     merge = DeltaTable.forPath(spark, table.url).alias("t").merge(source.alias("s"), "s.k = t.k").withSchemaEvolution()
@@ -155,7 +155,7 @@ def test_a_frame_that_was_made_before_its_column_became_wider_is_refused_not_rea
         frame.collect()
 
 
-def test_sql_refuses_what_is_not_wider_by_its_names(spark, tmp_path):
+def test_sql_names_the_types_that_are_not_wider(spark, tmp_path):
     table = small(str(tmp_path / "t"))
     # Spark itself refuses all types to which it does not cast every value; Delta refuses the others that are no type widening.
     codes = dict.fromkeys(("STRING", "DECIMAL(5, 0)", "FLOAT"), "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP")

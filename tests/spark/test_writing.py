@@ -130,7 +130,7 @@ class TestModes:
         query.start().awaitTermination(600)
         assert ids(spark, path) == [0, 1, 2]
 
-    def test_a_table_may_be_overwritten_with_what_is_read_of_it(self, spark, path):
+    def test_a_table_may_be_overwritten_with_its_own_rows(self, spark, path):
         write(spark.range(4), path)
         write(load(spark, path).where("id > 1"), path, "overwrite")
         assert ids(spark, path) == [2, 3]

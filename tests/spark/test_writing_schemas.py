@@ -28,7 +28,7 @@ class TestSchemas:
         write(spark.createDataFrame([("b", 2)], "NAME string, Id long"), table)
         assert [tuple(row) for row in load(spark, table).orderBy("id").select("id", "name").collect()] == [(1, "a"), (2, "b")]
 
-    def test_fields_of_structs_too_and_what_is_missing_is_null(self, spark, table):
+    def test_fields_of_structs_are_matched_too_and_missing_ones_are_null(self, spark, table):
         write(spark.createDataFrame([(2, ("y", 5))], "id long, s struct<B: string, A: int>"), table)
         write(spark.createDataFrame([(3, ("z",)), (4, None)], "id long, s struct<b: string>"), table)
         rows = {row.id: row.s and tuple(row.s) for row in load(spark, table).collect()}
@@ -57,7 +57,7 @@ class TestSchemas:
             assert part in str(raised.value)
         assert Table(table).version() == 0
 
-    def test_nothing_is_cast_but_what_parquet_stores_alike(self, spark, path):
+    def test_only_types_that_parquet_stores_alike_are_cast(self, spark, path):
         write(spark.createDataFrame([(1,)], "id int"), path)
         write(spark.createDataFrame([(2,)], "id short"), path)
         write(spark.createDataFrame([(3,)], "id byte"), path)

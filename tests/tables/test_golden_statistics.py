@@ -32,7 +32,7 @@ class WrittenFile:
     statistics: FileStatistics
 
 
-def test_footers_say_what_the_reference_found_in_the_rows() -> None:
+def test_footers_have_the_statistics_that_the_reference_computed() -> None:
     compared = 0
     for file in written_files():
         metadata = pq.read_metadata(file.path)

@@ -89,7 +89,7 @@ def imported_after(opening: str, steps: dict[str, str]) -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("calls", [WITHOUT_A_CONDITION, WITH_A_CONDITION], ids=["without a condition", "with a condition"])
-def test_the_first_calls_of_a_process_import_only_what_they_need(table, calls):
+def test_the_first_calls_of_a_process_import_only_needed_modules(table, calls):
     imported = imported_after(f"import tahoe; url = {table.url!r}", {name: step for name, (step, _) in calls.items()})
     too_much = {name: imported[name] & (NEVER | forbidden) for name, (_, forbidden) in calls.items()}
     assert too_much == {name: set() for name in calls}
@@ -175,7 +175,7 @@ def run(*words):
 """
 
 
-def test_commands_that_answer_in_json_import_only_what_they_need(table):
+def test_commands_with_json_import_only_needed_modules(table):
     steps = {name: f"run(*{(*words, table.url, '--json')!r})" for name, words in COMMANDS.items()}
     imported = imported_after(f"import sys\nfrom tahoe.cli.main import main\n{RUN}", steps)
     too_much = {name: imported[name] & (NEVER | {"numpy", "rich"}) for name in COMMANDS}

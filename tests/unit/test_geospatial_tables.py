@@ -55,7 +55,7 @@ def logical_types(table: Table, path: Path) -> dict[str, str]:
     return {schema.column(i).path: str(schema.column(i).logical_type) for i in range(len(schema))}
 
 
-def test_a_table_says_what_its_columns_are_and_so_do_its_files(table: Table, tmp_path: Path) -> None:
+def test_a_table_and_its_files_have_the_same_columns(table: Table, tmp_path: Path) -> None:
     assert table.snapshot().protocol.reader_features == frozenset({"geospatial"})
     assert logical_types(table, tmp_path) == {
         "id": "None",

@@ -43,7 +43,7 @@ def table(tmp_path):
 
 
 @pytest.mark.parametrize("text", CONDITIONS)
-def test_every_way_to_read_takes_what_delete_takes(table, text):
+def test_every_reader_takes_the_conditions_of_delete(table, text):
     expected = CONDITIONS[text]
     if expected is None:
         for read in (lambda: table.to_arrow(text), lambda: table.to_batches(text).read_all(), lambda: table.delete(text)):

@@ -92,7 +92,7 @@ def test_appending_creates_the_table_where_there_is_none(tmp_path):
     assert ids(Table(tmp_path / "new")) == [1]
 
 
-def test_a_handle_sees_what_another_has_committed(table):
+def test_a_handle_sees_commits_of_another_handle(table):
     other = Table(table.url)
     for number in range(40):
         other.append(rows(number))
@@ -337,7 +337,7 @@ def test_a_protocol_of_named_features_takes_those_that_version_numbers_stand_for
     assert table.check() == []
 
 
-def test_history_shows_who_did_what_newest_first(table):
+def test_history_shows_users_and_operations_newest_first(table):
     table.append(rows(1), user_metadata="first load")
     table.overwrite(rows(2), replace_where="month = 1")
     newest, middle, oldest = table.history()
@@ -401,7 +401,7 @@ def test_a_repr_shows_version_and_shape_and_never_fails(table, tmp_path):
 
 
 @pytest.mark.damages_tables
-def test_check_finds_what_is_wrong(table, tmp_path):
+def test_check_reports_damage(table, tmp_path):
     table.append(rows(1))
     table.append(rows(2))
     first, second = (tmp_path / "t" / path for path in table.files()["path"].to_pylist())
@@ -490,7 +490,7 @@ def restored_from_a_copy(root, version):
 
 @pytest.mark.damages_tables
 class TestATableRestoredFromACopy:
-    def test_a_new_handle_goes_on_with_what_is_there_and_warns_once(self, table, tmp_path, caplog):
+    def test_a_new_handle_continues_with_the_present_table_and_warns_once(self, table, tmp_path, caplog):
         remaining = another_handle(table)
         for number in range(3):
             table.append(rows(number))
@@ -537,7 +537,7 @@ class TestATableRestoredFromACopy:
         with pytest.raises(LostVersions):
             old.version()
 
-    def test_handles_share_what_was_read(self, table, monkeypatch):
+    def test_handles_share_read_state(self, table, monkeypatch):
         remaining = another_handle(table)
         another_handle(remaining).append(rows(0))
         monkeypatch.setattr(Snapshot, "at", lambda *_: pytest.fail("the log was read from the start"))

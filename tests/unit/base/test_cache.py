@@ -79,7 +79,7 @@ def test_the_limit_of_the_process(tmp_path):
         tahoe.cache.limit(before)
 
 
-def test_a_table_shows_what_it_holds(tmp_path):
+def test_bytes_in_memory_grow_with_the_snapshot(tmp_path):
     table = Table.create(tmp_path, pa.schema([("id", pa.int64())]))
     table.append(pa.table({"id": [1]}))
     assert Table(tmp_path).bytes_in_memory() == 0

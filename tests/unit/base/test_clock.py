@@ -14,7 +14,7 @@ def test_a_seed_gives_the_same_names_and_numbers_and_another_seed_others() -> No
     assert uuid.UUID(drawn[0][0]).version == 4 and 0 <= drawn[0][1] < 1
 
 
-def test_seeded_time_moves_by_a_millisecond_for_each_look_and_by_what_is_slept() -> None:
+def test_seeded_time_advances_by_a_millisecond_per_call_and_by_sleeps() -> None:
     clock = SeededClock(start_ms=10)
     assert (clock.now_ms(), clock.now_ms()) == (11, 12)
     clock.sleep(1.5)

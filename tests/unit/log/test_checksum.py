@@ -53,7 +53,7 @@ def test_the_first_commit_has_a_checksum_in_the_specifications_words() -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_written_from_commit_to_commit_it_equals_what_the_files_add_up_to(seed: int) -> None:
+def test_an_incremental_checksum_equals_the_sum_of_the_files(seed: int) -> None:
     chance = random.Random(seed)
     log = memory_log()
     commit(log, WITH_VECTORS, METADATA, add("f0"))

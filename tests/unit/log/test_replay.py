@@ -44,7 +44,7 @@ def _tombstones(log: Log) -> list[tuple[str, str | None]]:
 
 
 @pytest.mark.parametrize("kind", CHECKPOINTS)
-def test_every_kind_of_checkpoint_gives_what_the_commits_give(kind: str) -> None:
+def test_every_kind_of_checkpoint_equals_its_commits(kind: str) -> None:
     log = memory_log()
     a, b, c = add("a", tags={"t": "1"}), add("b", part=None), add("c", deletion_vector=vector("v"))
     log.begin(a, b, c, SetTransaction("app", 1, 5), DomainMetadata("mine", "one"), DomainMetadata("gone", "x"))

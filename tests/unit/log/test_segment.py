@@ -138,7 +138,7 @@ def test_staged_commits_and_strange_names_are_left_alone() -> None:
     assert segment_for(log.store).version == 1
 
 
-def test_the_hint_saves_listing_what_is_older() -> None:
+def test_the_hint_saves_the_listing_of_older_files() -> None:
     log = _log(30)
     log.classic()
     log.hint()
@@ -229,7 +229,7 @@ class TestListingsThatLag:
         log = _log(6)
         assert segment_for(Listed(log.store, lambda entries: entries[:2]), 4).version == 4
 
-    def test_one_request_more_is_what_the_newest_version_costs(self) -> None:
+    def test_the_newest_version_costs_one_more_request(self) -> None:
         store = Listed(_log(6).store, lambda entries: entries)
         segment_for(store)
         assert (store.lists, store.heads) == (1, 1)

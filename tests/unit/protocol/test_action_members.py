@@ -116,7 +116,7 @@ BEYOND = [
 
 
 @pytest.mark.parametrize("case", BEYOND, ids=str)
-def test_a_value_beyond_what_the_specification_allows_is_refused_by_name(case: tuple[Any, ...]) -> None:
+def test_a_value_outside_the_specification_is_refused_by_name(case: tuple[Any, ...]) -> None:
     *path, value = case
     whole = copy.deepcopy({path[0]: WHOLE[path[0]]})
     _parent(whole, tuple(path))[path[-1]] = value

@@ -46,7 +46,7 @@ ACTIONS: list[Action] = [
 
 
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda action: type(action).__name__)
-def test_an_action_is_what_its_line_says(action: Action) -> None:
+def test_an_action_equals_its_line(action: Action) -> None:
     line = to_json_line(action)
     assert "\n" not in line and action_from_json(json.loads(line)) == action
 
@@ -74,7 +74,7 @@ def test_a_logical_file_is_its_path_and_its_vector_and_so_is_its_tombstone() -> 
         (None, None),
     ],
 )
-def test_the_number_of_records_is_what_the_statistics_tell(stats: str | None, count: int | None) -> None:
+def test_the_number_of_records_is_that_of_the_statistics(stats: str | None, count: int | None) -> None:
     assert AddFile("a", {}, 1, 1, True, stats).num_records == count
 
 

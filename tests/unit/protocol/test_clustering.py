@@ -69,7 +69,7 @@ def test_names_are_quoted_where_they_need_it() -> None:
     assert shown_path(("a`b",)) == "`a``b`"
 
 
-def test_a_file_says_with_which_others_and_by_what_it_was_clustered() -> None:
+def test_a_file_has_its_cube_and_provider() -> None:
     add = AddFile("f", {}, 1, 0, False, tags={"other": "kept"})
     cube = Cube("id", ("a", "s.b"), "kd")
     (actual,) = with_cube([add], cube)

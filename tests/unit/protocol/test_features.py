@@ -12,7 +12,7 @@ from tahoe.protocol.features import FEATURES, TableFeature
 from tahoe.protocol.properties import FEATURE_PREFIX, is_table_property
 
 
-def test_the_page_of_features_is_what_the_code_prints() -> None:
+def test_the_page_of_features_equals_the_output_of_the_code() -> None:
     root = Path(__file__).parents[3]
     printed = subprocess.run(
         [sys.executable, "scripts/feature_table.py"], cwd=root, env={"PYTHONPATH": str(root)}, capture_output=True, text=True

@@ -18,7 +18,7 @@ def test_version_numbers_imply_the_legacy_features():
     assert "columnMapping" not in features_of(Protocol(1, 5))
 
 
-def test_a_protocol_that_supports_what_is_wanted_is_not_touched():
+def test_a_protocol_that_supports_the_feature_is_unchanged():
     protocol = Protocol(3, 7, frozenset({"deletionVectors"}), frozenset({"deletionVectors", "appendOnly"}))
     assert upgraded(protocol, ["deletionVectors"]) is protocol
 

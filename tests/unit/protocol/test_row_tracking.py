@@ -109,7 +109,7 @@ def test_an_append_that_loses_its_race_gets_fresh_ids_and_its_own_version(table)
     assert table.check() == []
 
 
-def test_a_delete_that_loses_to_an_append_keeps_what_its_file_has(tmp_path):
+def test_a_delete_that_loses_to_an_append_keeps_the_rows_of_its_file(tmp_path):
     table = Table.create(tmp_path, SCHEMA, properties={**ON, "delta.enableDeletionVectors": "true"})
     table.append(rows(1, 2, 3))
     transaction = table.begin()

@@ -159,7 +159,7 @@ def test_a_prefix_meets_texts_from_bcd_to_ca(prefix: str, expected: bool) -> Non
     assert kept(f"s LIKE '{prefix}%'", bounds("s", "bcd", "ca")) == [expected]
 
 
-def test_a_long_list_keeps_the_file_of_each_of_its_values_and_leaves_out_what_is_beyond_all() -> None:
+def test_a_long_list_keeps_the_file_of_each_value_and_skips_files_beyond_all() -> None:
     values = range(0, 9_700, 100)
     condition = f"id IN ({', '.join(map(str, values))})"
     assert kept(condition, *(bounds("id", value, value) for value in values)) == [True] * len(values)

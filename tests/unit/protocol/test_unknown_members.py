@@ -135,7 +135,7 @@ def as_json(row: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_checkpoints_with_what_nobody_knows_are_read_and_what_is_others_data_is_written_again(tmp_path: Path, kind: str) -> None:
+def test_checkpoints_with_unknown_fields_are_read_and_foreign_data_is_kept(tmp_path: Path, kind: str) -> None:
     made(tmp_path, kind)
     change(tmp_path, kind)
     table = Table(tmp_path)

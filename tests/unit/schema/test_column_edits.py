@@ -54,7 +54,7 @@ def test_a_column_comes_where_its_path_and_position_say(parent, position, expect
         assert field_at(after, (remaining,)).metadata == field_at(SCHEMA, (remaining,)).metadata
 
 
-def test_a_field_goes_from_what_collections_hold_but_never_the_last():
+def test_a_field_of_elements_can_be_dropped_unless_it_is_the_last():
     wider = with_columns(SCHEMA, [NewColumn(("m", "value"), StructField("n", LONG))])
     assert without_column(wider, ("m", "value", "v")) == with_field(SCHEMA, ("m", "value"), StructField("value", struct("n")))
     for path in (("m", "key", "k"), ("l", "element", "q")):
@@ -70,7 +70,7 @@ def test_a_column_moves_among_its_siblings_and_not_behind_itself():
         with_field(SCHEMA, ("s", "y"), y, Position("nope"))
 
 
-def test_a_path_that_leads_nowhere_is_reported_with_what_there_is():
+def test_an_unknown_path_is_reported_with_the_known_fields():
     assert field_at(SCHEMA, ("a", "x")) is None and field_at(SCHEMA, ("l", "q")) is None
     with pytest.raises(
         InvalidRequest, match=r"Couldn.t find column s.nope in the table, which has: a long, s struct<x:long,y:long>"

@@ -222,7 +222,7 @@ def test_a_wider_type_is_cast_unless_the_table_widens_types():
     assert merge_schemas(data, table, Widening("ALWAYS")) == data
 
 
-def test_overwriting_takes_the_schema_of_the_data_with_the_ids_of_what_stays():
+def test_overwriting_takes_the_schema_of_the_data_and_keeps_ids_of_common_columns():
     table = StructType((StructField("a", P("long"), False, {ID_KEY: 1, PHYSICAL_NAME_KEY: "col-1"}),))
     replaced = replace_schema(table, struct(required("b", P("date")), a=P("long")))
     assert replaced.names == ["b", "a"]
@@ -279,7 +279,7 @@ def test_rows_of_streams_are_cast_as_spark_casts_unasked(source, allowed):
     assert {str(target) for target in types if can_coerce(P(source), target)} == allowed
 
 
-def test_another_rule_of_what_is_stored_goes_for_nested_fields_and_for_merged_schemas():
+def test_another_cast_policy_applies_to_nested_fields_and_merged_schemas():
     table, data = struct(s=struct(a=P("integer"))), struct(s=struct(a=P("string"), b=P("date")))
     with pytest.raises(SchemaMismatch, match=r"'s\.a'"):
         check_writable(struct(s=struct(a=P("string"))), table)

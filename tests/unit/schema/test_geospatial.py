@@ -40,7 +40,7 @@ def test_names_have_one_form(text, name):
     assert normalised(text) == name
 
 
-def test_arrow_marks_what_is_a_geometry_at_every_depth():
+def test_arrow_marks_geometries_at_every_depth():
     schema = StructType(
         (
             StructField("g", GEOMETRY),

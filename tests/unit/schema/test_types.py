@@ -33,7 +33,7 @@ SCHEMA = StructType(
 )
 
 
-def test_a_schema_is_what_its_text_says() -> None:
+def test_a_schema_equals_its_text() -> None:
     assert schema_from_json(SCHEMA.to_json()) == SCHEMA
     assert [field["name"] for field in json.loads(SCHEMA.to_json())["fields"]] == SCHEMA.names
 

@@ -89,7 +89,7 @@ def reported(array: pa.StructArray) -> list[Any]:
 
 
 @given(st.data(), SHAPES.filter(lambda shape: shape is not None), st.builds(Style, st.booleans(), st.booleans(), st.booleans()))
-def test_taken_apart_and_put_together_they_are_what_they_were(data: Any, shape: Any, style: Style) -> None:
+def test_shredded_values_equal_their_originals(data: Any, shape: Any, style: Style) -> None:
     trees = data.draw(st.lists(st.one_of(st.none(), shaped(shape)), min_size=1, max_size=5))
     array = apart(trees, shape, NAMES, style)
     assert is_shredded(array.type)

@@ -26,6 +26,6 @@ def test_fields_of_structs_alone_leave_lists_and_maps_closed() -> None:
     assert [field.name for field in struct_fields(SCHEMA)] == ["id", "place", "x", "inner", "y", "list", "map"]
 
 
-def test_primitives_are_what_lists_and_maps_are_made_of_but_not_those_of_structs() -> None:
+def test_primitives_are_elements_of_lists_and_maps_but_not_fields_of_structs() -> None:
     assert list(primitives(MapType(TEXT, ArrayType(LONG, True), True))) == [TEXT, LONG]
     assert list(primitives(DEEP)) == [] and list(primitives(ArrayType(DEEP, True))) == []

@@ -190,7 +190,7 @@ def test_automatic_widening_depends_on_the_mode_and_on_iceberg(old, new, family,
     assert not ALWAYS.allows(new, old)
 
 
-def test_a_field_records_what_became_wider_in_it_and_a_struct_nothing_of_its_fields():
+def test_a_field_records_its_widened_types_and_a_struct_none_of_its_fields():
     old = struct(
         s=struct(x=P("byte")), m=MapType(P("float"), ArrayType(P("short"))), l=ArrayType(struct(y=P("date"))), same=P("long")
     )

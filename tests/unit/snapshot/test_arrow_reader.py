@@ -67,7 +67,7 @@ def literal(value, name="long"):
     return Literal(value, P(name))
 
 
-def test_columns_come_in_the_order_wanted_with_nulls_for_what_the_file_lacks():
+def test_columns_have_the_requested_order_and_missing_ones_are_null():
     file = File(pa.table({"a": [1, 2], "b": ["x", "y"], "unused": [1.0, 2.0]}))
     actual = file.read(struct(B=P("string"), missing=P("date"), nothing=P("void"), a=P("long")))
     assert actual.to_pydict() == {"B": ["x", "y"], "missing": [None, None], "nothing": [None, None], "a": [1, 2]}

@@ -48,7 +48,7 @@ def table() -> tuple[Files, Live]:
         (copy_rows("id = 3", "mon"), [*ROWS, (1003, "mon", "copy")]),
     ],
 )
-def test_an_operation_does_what_its_name_says(operation: OperationOn, rows: list[Row]) -> None:
+def test_an_operation_matches_its_name(operation: OperationOn, rows: list[Row]) -> None:
     files, start = table()
     assert in_order(files, start, [operation]) == sorted(rows)
     assert files.table(start) == sorted(ROWS), "its starting version is unchanged"

@@ -82,7 +82,7 @@ def test_a_missing_pager_and_one_that_ends_early_are_no_errors(path: str) -> Non
 
 
 @pytest.mark.parametrize("columns", [60, 100])
-def test_a_row_is_one_line_of_the_terminal_and_a_note_says_what_is_shortened(path: str, columns: int) -> None:
+def test_a_row_is_one_line_of_the_terminal_and_a_note_lists_shortened_columns(path: str, columns: int) -> None:
     shown = on_terminal("head", path, "--limit", "3", columns=columns)
     assert max(map(len, shown.splitlines())) <= columns
     assert sum("long" in line for line in shown.splitlines()) == 3

@@ -41,7 +41,7 @@ INF, NAN = math.inf, math.nan
         ("one & 3 | 4 ^ ~one", -5),
     ],
 )
-def test_operators_give_what_spark_gives_or_its_error(text: str, value: Any) -> None:
+def test_operators_equal_those_of_spark_or_raise_its_error(text: str, value: Any) -> None:
     assert answer(text) == value
 
 
@@ -73,7 +73,7 @@ def test_operators_give_what_spark_gives_or_its_error(text: str, value: Any) -> 
         ("positive(-3 * one)", -3),
     ],
 )
-def test_functions_of_numbers_give_what_spark_gives(text: str, value: Any) -> None:
+def test_functions_of_numbers_equal_those_of_spark(text: str, value: Any) -> None:
     assert answer(text) == value
 
 

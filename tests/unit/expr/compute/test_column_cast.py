@@ -46,7 +46,7 @@ def test_a_value_becomes_the_text_that_spark_shows(value: Any, kind: str, text: 
     assert text_of(value, data_type, "Europe/Berlin") == text
 
 
-def test_texts_are_read_and_what_cannot_be_is_an_error_or_null() -> None:
+def test_texts_are_cast_and_invalid_ones_are_an_error_or_null() -> None:
     texts = pa.array([" 12 ", None, "x"])
     with pytest.raises(Incomputable, match="'x' cannot be read as BIGINT"):
         cast(texts, LONG)

@@ -89,5 +89,5 @@ def test_greatest_and_least_pass_over_null_and_nan_is_the_greatest() -> None:
         ("one IS DISTINCT FROM NULL", True),
     ],
 )
-def test_tests_of_values_give_what_spark_gives(text: str, value: Any) -> None:
+def test_predicates_equal_those_of_spark(text: str, value: Any) -> None:
     assert answer(text) == value

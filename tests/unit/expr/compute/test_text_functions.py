@@ -76,7 +76,7 @@ def test_a_dot_and_a_dollar_know_javas_line_breaks() -> None:
         ("sha1(CAST('a' AS BINARY))", "86f7e437faa5a7fce15d1ddcb9eaeaea377667b8"),
     ],
 )
-def test_texts_give_what_spark_gives(text: str, value: Any) -> None:
+def test_functions_of_texts_equal_those_of_spark(text: str, value: Any) -> None:
     """Once as constants, and once with a column in it, which is another way."""
     assert answer(text) == value
     assert answer(text.replace("'a'", "concat('a', left('x', one - 1))")) == value
@@ -97,7 +97,7 @@ def test_texts_give_what_spark_gives(text: str, value: Any) -> None:
         ("named_struct('a', one, 'b', 'x').b", "x"),
     ],
 )
-def test_lists_and_structs_give_what_spark_gives(text: str, value: Any) -> None:
+def test_functions_of_lists_and_structs_equal_those_of_spark(text: str, value: Any) -> None:
     assert answer(text) == value
 
 

@@ -40,7 +40,7 @@ MOMENTS = pa.array(
         ("date_format(d, 'dd.MM.yyyy')", ["29.02.2024", "01.01.2023", None]),
     ],
 )
-def test_dates_give_what_spark_gives(text: str, found: list[Any]) -> None:
+def test_functions_of_dates_equal_those_of_spark(text: str, found: list[Any]) -> None:
     assert answers(text, d=DAYS) == found
 
 
@@ -72,7 +72,7 @@ def test_a_moment_is_shown_by_the_sessions_clock(text: str, in_utc: list[Any], i
     assert answers(text, "Europe/Berlin", t=MOMENTS) == in_berlin
 
 
-def test_a_clock_without_zone_shows_what_it_shows() -> None:
+def test_a_timestamp_without_zone_keeps_its_wall_clock() -> None:
     shown = pa.array([datetime(2024, 7, 1, 12, 30)], pa.timestamp("us"))
     assert answers("hour(t) * 100 + minute(t)", "Asia/Tokyo", t=shown) == [1230]
 

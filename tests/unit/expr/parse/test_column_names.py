@@ -29,7 +29,7 @@ def test_a_name_that_is_nowhere_is_reported_with_those_there_are() -> None:
 
 
 @pytest.mark.parametrize("names", [("id", "x"), ("place", "y"), ("place", "x", "z")])
-def test_a_field_of_what_has_none_is_no_column(names: tuple[str, ...]) -> None:
+def test_a_field_of_a_primitive_is_no_column(names: tuple[str, ...]) -> None:
     with pytest.raises(InvalidRequest):
         ColumnNames(ONE).reference(names, ".".join(names))
 

@@ -55,7 +55,7 @@ def test_an_unterminated_token_ends_the_tokens_where_it_begins(text: str) -> Non
         ("$tag$a$b$tag$", "a$b"),
     ],
 )
-def test_a_string_stands_for_what_spark_reads_in_it(text: str, value: str) -> None:
+def test_a_string_has_the_value_of_spark(text: str, value: str) -> None:
     assert string_value(text) == value
 
 

@@ -388,7 +388,7 @@ def test_operators_bind_as_on_spark(text: str) -> None:
         ("X'1'", b"\x01"),
     ],
 )
-def test_a_constant_is_what_spark_reads(text: str, value: Any) -> None:
+def test_a_constant_has_the_value_of_spark(text: str, value: Any) -> None:
     actual = parse_expression(text, SCHEMA)
     assert isinstance(actual, Literal)
     assert actual.value == value

@@ -67,7 +67,7 @@ B_IS_1 = Comparison("=", B, ONE)
     ],
     ids=str,
 )
-def test_not_is_pushed_to_the_leaves_and_what_is_nested_is_flattened(predicate: Any, expected: Any) -> None:
+def test_not_is_pushed_to_the_leaves_and_nested_conditions_are_flattened(predicate: Any, expected: Any) -> None:
     assert normalise(predicate) == expected
 
 

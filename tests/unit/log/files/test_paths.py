@@ -36,7 +36,7 @@ V10 = "_delta_log/00000000000000000010"
         ),
     ],
 )
-def test_a_name_says_what_the_file_is(name: str, expected: ParsedLogPath) -> None:
+def test_a_name_gives_the_kind_of_file(name: str, expected: ParsedLogPath) -> None:
     assert parse(name) == expected
 
 

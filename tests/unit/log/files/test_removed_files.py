@@ -144,9 +144,7 @@ def _actions(table: tahoe.Table) -> list[dict[str, dict[str, object]]]:
     return sorted(lines, key=str)
 
 
-def test_a_restore_and_a_clone_of_many_files_commit_what_those_of_single_actions_commit(
-    tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+def test_a_restore_and_a_clone_in_bulk_equal_those_by_single_actions(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     table = _table(tmp_path / "t")
     restored_version = table.version() - 1
     table.append(pa.table({"id": [9], "part": ["new"]}))

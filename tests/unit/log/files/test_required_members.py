@@ -62,7 +62,7 @@ FAULTS = {
 
 @pytest.mark.usefixtures("_reader")
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_file_whose_action_lacks_what_is_demanded_never_passes_for_one_of_null(fault: str) -> None:
+def test_an_action_without_a_required_field_is_not_read_as_null(fault: str) -> None:
     log = memory_log()
     log.begin(add("x", part=None), add("y", part=None))
     log.commit(add("a1"), add("a2"), add("n", part=None), add("b", part="b"))

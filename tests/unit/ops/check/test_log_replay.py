@@ -94,7 +94,7 @@ def findings(root: Path) -> list[tuple[str, int | None]]:
     return [(item.code, item.version) for item in check_table(LocalLogStore(root))]
 
 
-def test_swapped_commits_of_another_writer_are_reported_by_what_they_say_that_they_had_read(foreign: Callable[..., Path]) -> None:
+def test_swapped_commits_of_another_writer_are_reported_by_their_read_versions(foreign: Callable[..., Path]) -> None:
     root = foreign()
     swap(commit(root, 2), commit(root, 3))
     assert ("commit", 2) in findings(root)

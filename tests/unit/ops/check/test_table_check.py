@@ -308,7 +308,7 @@ def test_a_schema_that_is_spaced_otherwise_is_the_same_schema(root: Path) -> Non
     assert check_table(LocalLogStore(root)) == []
 
 
-def test_a_checkpoint_of_another_table_is_reported_by_what_differs(whole: Path, tmp_path: Path) -> None:
+def test_a_checkpoint_of_another_table_is_reported_by_its_differences(whole: Path, tmp_path: Path) -> None:
     """As the table `parquet_row_group_skipping` of the Rust kernel has it: its checkpoint was edited, its commits were not."""
     root = Path(shutil.copytree(whole, tmp_path / "table"))
     text = commits(root)[0].read_text()
@@ -438,7 +438,7 @@ def test_progress_of_a_check_is_reported(root: Path) -> None:
     }
 
 
-def test_checking_again_reads_only_what_is_new(root: Path) -> None:
+def test_checking_again_reads_only_new_files(root: Path) -> None:
     store = Counting(root)
     check = TableCheck(store)
     assert check.violations() == []

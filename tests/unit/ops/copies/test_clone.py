@@ -126,7 +126,7 @@ def _moved(table: Table, url: str):
     return store
 
 
-def test_a_deep_clone_made_again_copies_what_is_new(root):
+def test_a_second_deep_clone_copies_new_files(root):
     source = table_of(root, VECTORS)
     source.clone(f"{root}/clone")
     clone = Table(f"{root}/clone")
@@ -178,7 +178,7 @@ def test_vacuum_of_a_clone_leaves_the_source_alone(root):
     assert ids(source) == [item for item in range(20) if item not in (3, 14)] and ids(clone) == list(range(70, 80))
 
 
-def test_vacuum_of_the_source_keeps_what_its_clones_need(root):
+def test_vacuum_of_the_source_keeps_files_of_its_clones(root):
     source = table_of(root, VECTORS)
     source.clone(f"{root}/old", shallow=True, version=2)
     source.clone(f"{root}/gone", shallow=True, version=1)

@@ -189,7 +189,7 @@ def test_a_clone(catalog, tmp_path, shallow):
         of(theirs).clone(tmp_path / "other", version=1)
 
 
-def test_a_deep_clone_that_is_made_again_copies_what_is_new(catalog, tmp_path):
+def test_a_repeated_deep_clone_copies_new_files(catalog, tmp_path):
     theirs = made(catalog)
     theirs.append(ROWS)
     of(theirs).clone(tmp_path / "clone")

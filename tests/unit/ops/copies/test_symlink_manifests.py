@@ -49,7 +49,7 @@ def test_a_table_without_partitions_has_one_manifest(path: Path):
     assert listed(path) == {".": [0, 1]}
 
 
-def test_each_partition_has_its_own_and_what_is_gone_goes(path: Path):
+def test_each_partition_has_a_manifest_and_removed_ones_disappear(path: Path):
     table = Table.create(path, SCHEMA, partition_by=["p", "t"])
     table.append(rows("a/b", "c", None))
     table.generate()
@@ -63,7 +63,7 @@ def test_each_partition_has_its_own_and_what_is_gone_goes(path: Path):
     assert len(listed(path)) == 2
 
 
-def test_each_commit_renews_the_manifests_of_what_it_changed(path: Path):
+def test_each_commit_rewrites_the_manifests_of_changed_partitions(path: Path):
     table = Table.create(path, SCHEMA.remove(2), partition_by=["p"], properties={MANIFESTS: "true"})
     table.append(rows("a", "b").drop(["t"]))
     assert listed(path) == {"p=a": [0], "p=b": [1]}

@@ -103,7 +103,7 @@ def test_engines_without_a_documented_answer_are_unknown_and_others_are_not() ->
     assert answers(named("anInvention"), "delta-spark", "4.0.1") == ("no", "no", "anInvention")
 
 
-def test_releases_of_delta_spark_know_what_their_own_list_says() -> None:
+def test_releases_of_delta_spark_support_their_listed_features() -> None:
     assert answers(named("catalogManaged"), "delta-spark", "4.0.0") == ("no", "no", "catalogManaged")
     assert answers(named("catalogManaged"), "delta-spark", "4.0.1") == ("yes", "yes", "")
     assert answers(named("rowTracking"), "delta-spark", "3.1") == ("yes", "no", "to write: rowTracking")

@@ -144,7 +144,7 @@ def test_a_feature_goes_and_the_rows_stay(tmp_path: Path, feature: str) -> None:
 
 
 @pytest.mark.parametrize("feature", CASES)
-def test_a_dry_run_changes_nothing_and_shows_what_comes(tmp_path: Path, feature: str) -> None:
+def test_a_dry_run_changes_nothing_and_shows_the_plan(tmp_path: Path, feature: str) -> None:
     table = prepared(tmp_path, feature)
     listed = [entry.name for entry in table.store.walk()]
     planned = table.drop_feature(feature, dry_run=True)
@@ -274,7 +274,7 @@ def test_constraints_go_first(tmp_path: Path) -> None:
     assert table.drop_feature("CHECKconstraints").protocol == Protocol(1, 2)
 
 
-def test_a_table_that_numbers_imply_lists_what_is_left(tmp_path: Path) -> None:
+def test_a_protocol_by_numbers_lists_its_remaining_features(tmp_path: Path) -> None:
     table = made(tmp_path, {"delta.minWriterVersion": "4"})
     remaining = {"appendOnly", "invariants", "changeDataFeed", "generatedColumns"}
     assert table.drop_feature("checkConstraints").protocol == Protocol(1, 7, None, frozenset(remaining))

@@ -33,7 +33,7 @@ places = st.tuples(st.integers(0, 20), st.integers(0, 20)).map(lambda pair: (flo
 
 
 @given(st.lists(places, min_size=1, max_size=12))
-def test_it_is_what_counting_gives(intervals: list[tuple[float, float]]) -> None:
+def test_files_per_point_equal_a_count(intervals: list[tuple[float, float]]) -> None:
     actual = measured(boxes(list(intervals)), 0, 20)
     assert actual is not None
     known = [item for item in intervals if item != (0.0, 20.0)] or intervals

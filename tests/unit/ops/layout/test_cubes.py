@@ -63,7 +63,7 @@ def test_dead_rows_count_neither_for_the_size_of_a_cube_nor_as_clustered() -> No
     assert bins([file("x", cube="1"), file("y", cube="1", dead=6)]) == [{"x", "y"}]
 
 
-def test_it_shows_what_there_was() -> None:
+def test_a_plan_counts_files_by_cube() -> None:
     adds = [file("x", 10, "1"), file("y", 20, "2"), file("o", 5, "3", ("c",)), file("n", 7)]
     plan = plan_cubes(adds, RULES)
     assert (plan.cube_files, plan.other_files, plan.cubes) == ((2, 30), (2, 12), 2)

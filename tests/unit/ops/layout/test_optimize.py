@@ -88,7 +88,7 @@ def test_the_rows_stay_with_their_ids_in_one_file_a_partition(store: LogStore, p
     assert table.version() == done.version
 
 
-def test_the_history_says_what_the_reference_says(store: LogStore) -> None:
+def test_the_history_equals_that_of_the_reference(store: LogStore) -> None:
     table = table_of(store, properties=VECTORS)
     table.delete("id = 3")
     sizes = dict(zip(*(table.files()[name].to_pylist() for name in ("path", "size")), strict=True))

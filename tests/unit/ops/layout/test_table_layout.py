@@ -106,7 +106,7 @@ class Page(HTMLParser):
             self.titles.append(data)
 
 
-def test_the_page_needs_nothing_else_and_escapes_what_the_table_says() -> None:
+def test_the_page_is_self_contained_and_escapes_texts_of_the_table() -> None:
     page = Page()
     table = table_of()
     page.feed(table.layout(["time", "user"], axes=["user", f"`{EVIL}`"]).to_html())

@@ -54,7 +54,7 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
     return make(tmp_path, request.param)
 
 
-def test_an_upsert_updates_what_matches_and_inserts_the_rest(table: Table) -> None:
+def test_an_upsert_updates_matched_rows_and_inserts_the_rest(table: Table) -> None:
     outcome = table.merge(NEWS, ON).when_matched_update_all().when_not_matched_insert_all().execute()
     assert (outcome.num_updated_rows, outcome.num_inserted_rows, outcome.num_deleted_rows) == (2, 2, 0)
     assert outcome.num_affected_rows == 4
@@ -295,7 +295,7 @@ def test_a_star_without_schema_evolution_needs_every_column(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("properties", [{}, {**VECTORS, **FEED}, {"delta.columnMapping.mode": "name"}], ids=str)
-def test_a_star_with_schema_evolution_adds_columns_and_keeps_what_the_source_lacks(
+def test_a_star_with_schema_evolution_adds_columns_and_keeps_those_the_source_lacks(
     tmp_path: Path, properties: dict[str, str]
 ) -> None:
     table = make(tmp_path, properties)
@@ -473,7 +473,7 @@ def test_an_explained_merge_prints_itself_and_is_plain_data(tmp_path: Path) -> N
     assert table.version() == 1
 
 
-def test_explain_refuses_what_execute_refuses(table: Table) -> None:
+def test_explain_raises_the_errors_of_execute(table: Table) -> None:
     twice = pa.concat_tables([NEWS, NEWS])
     with pytest.raises(InvalidRequest) as caught:
         table.merge(twice, ON).when_matched_update_all().explain()
@@ -594,7 +594,7 @@ def test_a_table_without_columns_needs_schema_evolution(tmp_path: Path) -> None:
         lambda merge: merge.when_not_matched_by_source_delete("t.id = 0").when_not_matched_insert_all(),
     ],
 )
-def test_a_merge_into_tiny_files_changes_what_a_merge_into_large_files_does(
+def test_a_merge_into_tiny_files_equals_one_into_large_files(
     tmp_path: Path, clauses: Any, vectors: bool, feed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     results = []

@@ -75,7 +75,7 @@ def test_no_matching_row_makes_no_commit(table: Table) -> None:
     assert table.delete("month = 7").version is None
 
 
-def test_deleting_again_and_again_leaves_what_was_never_named(table: Table) -> None:
+def test_repeated_deletes_keep_rows_that_no_condition_matched(table: Table) -> None:
     for i in range(0, 20, 3):
         assert table.delete(f"id = {i}").num_deleted_rows == 1
     assert ids(table) == [i for i in range(20) if i % 3]

@@ -62,7 +62,7 @@ def contents(table: Table) -> list[dict[str, Any]]:
     return sorted(table.to_arrow(row_ids=True).to_pylist(), key=lambda row: row["_row_id"])
 
 
-def test_a_new_table_says_by_what_it_is_clustered() -> None:
+def test_a_new_table_has_its_clustering_columns() -> None:
     table = table_of(files=0)
     snapshot = table.snapshot()
     assert columns(table) == ["id", "s.x"]
@@ -74,7 +74,7 @@ def test_a_new_table_says_by_what_it_is_clustered() -> None:
     assert table.history(1)[0]["operationParameters"]["clusterBy"] == '["id","s.x"]'
 
 
-def test_optimize_clusters_what_is_new_and_leaves_what_is_done() -> None:
+def test_optimize_clusters_new_files_and_leaves_clustered_ones() -> None:
     table = table_of()
     before = contents(table)
     done = table.optimize(target_file_size=8000)

@@ -160,7 +160,7 @@ def test_a_table_that_is_overwritten_with_another_schema_records_no_types_of_fil
     assert table.to_arrow().to_pylist() == [{"c": Decimal("1.5")}]
 
 
-def test_a_merge_with_schema_evolution_widens_what_its_clauses_assign_to(tmp_path):
+def test_a_merge_with_schema_evolution_widens_assigned_columns(tmp_path):
     schema = pa.schema(
         [("k", pa.int32()), ("a", pa.int16()), ("b", pa.int16()), ("s", pa.struct([("x", pa.float32()), ("y", pa.int8())]))]
     )

@@ -93,7 +93,7 @@ def test_a_second_upgrade_commits_nothing(tmp_path: Path) -> None:
     assert not again.properties and not again.rewritten and not again.noted
 
 
-def test_a_dry_run_shows_what_would_be_done_and_does_nothing(tmp_path: Path) -> None:
+def test_a_dry_run_shows_the_actions_and_changes_nothing(tmp_path: Path) -> None:
     table = made(tmp_path / "t")
     before = paths(table)
     reported = table.uniform.upgrade(dry_run=True)

@@ -224,7 +224,7 @@ GOING = [
 ]
 
 
-def test_hidden_names_stay_and_so_does_what_is_not_understood(store: AgedStore) -> None:
+def test_hidden_and_unknown_files_stay(store: AgedStore) -> None:
     schema = pa.schema({"_day": pa.int64(), "id": pa.int64()})
     table = Table.create(store.url, schema, partition_by=["_day"], store=store, clock=AgedClock(store))
     for name in [*KEPT, *GOING]:
@@ -253,7 +253,7 @@ def test_twins_of_encoded_names_are_distinguished(store: AgedStore) -> None:
 # -- other ways to find the files ------------------------------------------------------------------------------------------
 
 
-def test_lite_takes_what_commits_removed_and_leaves_what_nobody_names(store: AgedStore) -> None:
+def test_lite_deletes_removed_files_and_leaves_unnamed_ones(store: AgedStore) -> None:
     table = table_of(store)
     store.put("orphan.parquet", b"?")
     store.later(200)

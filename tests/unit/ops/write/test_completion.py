@@ -100,7 +100,7 @@ def test_only_who_numbers_rows_conflicts_with_who_numbers_rows(table):
 
 
 @pytest.mark.parametrize("properties", [{}, {"delta.enableChangeDataFeed": "true"}, {"delta.enableDeletionVectors": "true"}])
-def test_merge_numbers_what_it_inserts_and_the_feed_shows_the_same(tmp_path, properties):
+def test_merge_numbers_inserted_rows_and_the_feed_shows_the_same(tmp_path, properties):
     twice = StructField("twice", LONG, True, {"delta.generationExpression": "id * 2"})
     schema = StructType(
         (StructField("id", LONG, False, ALWAYS), StructField("k", LONG, True, BY_DEFAULT), StructField("s", STRING), twice)

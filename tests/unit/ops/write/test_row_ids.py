@@ -78,7 +78,7 @@ def test_a_delete_leaves_the_other_rows_as_they_were(table):
     assert table.check() == []
 
 
-def test_a_merge_keeps_ids_of_what_it_updates_and_gives_fresh_ones_to_what_it_inserts(table):
+def test_a_merge_keeps_ids_of_updated_rows_and_numbers_inserted_ones(table):
     before = tracked(table)
     source = pa.concat_tables([rows([2, 30], "a", 9), rows([12, 31], "b", 9)])
     table.merge(source, "target.id = source.id").when_matched_update_all().when_not_matched_insert_all().execute()

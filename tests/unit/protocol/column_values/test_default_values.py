@@ -84,7 +84,7 @@ def test_texts_that_are_refused(data_type, text, code):
     assert (caught.value.code, caught.value.facts["column"]) == (code, "c")
 
 
-def test_only_null_is_a_default_of_what_has_parts():
+def test_only_null_is_a_default_of_nested_types():
     struct = schema_from_json('{"type":"struct","fields":[]}')
     assert default_of(column(struct, "null"), "t", MOMENT).sql == "NULL"
 

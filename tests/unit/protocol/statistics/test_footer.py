@@ -42,7 +42,7 @@ def as_type(data_type: DataType, values: pa.Array) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("as_integers", [True, False], ids=["decimals-as-integers", "decimals-as-bytes"])
-def test_a_footer_says_what_the_rows_say(as_integers: bool) -> None:
+def test_a_footer_has_the_statistics_of_its_rows(as_integers: bool) -> None:
     data = pa.table(
         {
             "i": pa.array([3, None, -1], pa.int8()),

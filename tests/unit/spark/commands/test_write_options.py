@@ -45,7 +45,7 @@ def test_options_that_exclude_matching_rows_are_refused(options, code):
 
 
 @pytest.mark.parametrize("option", ["replaceOn", "replaceUsing", "replaceWhere"])
-def test_a_mode_that_replaces_nothing_warns_of_what_says_the_rows(option):
+def test_a_mode_that_replaces_nothing_warns_about_options_for_replaced_rows(option):
     with pytest.warns(TahoeWarning, match=option):
         assert request("Append", **{option: "a"}).matching is None
 

@@ -163,5 +163,5 @@ def test_statements_that_cannot_be_parsed_are_reported_with_their_position(text,
         ("$tag$a$b$tag$", "a$b"),
     ],
 )
-def test_strings_mean_what_they_mean_to_spark(literal, value):
+def test_strings_have_the_meaning_of_spark(literal, value):
     assert string_value(literal) == value

@@ -58,7 +58,7 @@ def _defined(nodes: Iterable[ast.AST]) -> set[str]:
         ("class Other:\n    def __init__(self, jdf):\n        self._jdf = jdf\n", True),
     ],
 )
-def test_a_class_has_what_its_methods_assign_and_define(tmp_path: Path, text: str, lacks: bool) -> None:
+def test_a_class_has_the_attributes_that_its_methods_assign(tmp_path: Path, text: str, lacks: bool) -> None:
     (tmp_path / "sql" / "classic").mkdir(parents=True)
     (tmp_path / "sql" / "classic" / "dataframe.py").write_text(text)
     assert ("DataFrame._jdf" in map(str, missing_attributes(tmp_path))) is lacks

@@ -52,7 +52,7 @@ def test_the_error_for_a_truncated_file_names_it(cut):
         read_manifest(data[:cut], manifest_of(data, []), spec_of(SCHEMA, PARTITIONED_BY))
 
 
-def test_a_general_reader_reads_what_fastavro_reads():
+def test_a_general_reader_equals_fastavro():
     data = encoded(entries(30))
     metadata, blocks = read_container(data, "m")
     schema = json.loads(metadata["avro.schema"])

@@ -108,7 +108,7 @@ def parsed_table(**changed: object) -> pa.Table:
     )
 
 
-def test_statistics_as_columns_give_what_statistics_as_text_give():
+def test_statistics_as_columns_equal_statistics_as_text():
     assert [file.encoded for file in encoder().encode_table(parsed_table())] == [encoded(TEXT)]
 
 

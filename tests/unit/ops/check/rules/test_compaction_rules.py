@@ -34,7 +34,7 @@ def _findings(log: Log) -> list[tuple[str, str | None]]:
     return [(each.code, each.file) for each in Table(log.store.url, store=log.store).check() if each.code == "compaction"]
 
 
-def test_a_compaction_that_is_right_is_no_finding_and_need_not_remember_what_is_gone() -> None:
+def test_a_correct_compaction_needs_no_tombstones_and_is_not_reported() -> None:
     log, name = _log()
     assert _findings(log) == []
     lines = log.store.get(name).splitlines(keepends=True)

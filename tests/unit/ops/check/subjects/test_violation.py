@@ -16,13 +16,13 @@ def test_an_error_of_tahoes_own_is_reported_in_its_words_with_its_code_and_file(
     assert violation_of(error, "vector", "it", file="mine").file == "mine"
 
 
-def test_another_error_is_reported_by_what_was_looked_at_and_not_at_any_length() -> None:
+def test_another_error_is_reported_with_its_subject_and_cut() -> None:
     actual = violation_of(ValueError("x" * 5000), "data", "The file 'f'", file="f")
     assert actual.message.startswith("The file 'f' cannot be checked (ValueError: xxx") and len(actual.message) < 700
     assert actual.error is None and str(actual) == f"data: {actual.message}"
 
 
-def test_an_error_in_a_block_is_reported_and_what_is_no_error_goes_through() -> None:
+def test_an_error_in_a_block_is_reported_and_other_exceptions_pass() -> None:
     reported: list[Violation] = []
     with Reported(reported.append, "commit", "Version 1", 1):
         raise KeyError("a")

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from itertools import pairwise
-from typing import Any
 
 from tahoe.base.exceptions import Unsupported
-from tahoe.spark.connect.requests.plan_parts import expressions_of, outermost_relations, parts_of_message
+from tahoe.spark.connect.requests.plan_parts import Message, expressions_of, outermost_relations, parts_of_message
 from tahoe.spark.connect.requests.plan_reads import inputs, reads_delta
 from tahoe.spark.portable.file_metadata import METADATA
 from tahoe.sql.dialect import tokenize
@@ -19,7 +18,7 @@ from tahoe.sql.selects import selects_of
 FILE_FUNCTIONS = frozenset({"input_file_name", "input_file_block_start", "input_file_block_length"})
 
 
-def refuse_file_functions(message: Any) -> None:
+def refuse_file_functions(message: Message) -> None:
     """Raise `Unsupported` if a node of a plan calls such a function for the rows of a Delta table.
 
     Args:
@@ -35,7 +34,7 @@ def refuse_file_functions(message: Any) -> None:
         )
 
 
-def _called(relation: Any) -> Iterator[str]:
+def _called(relation: Message) -> Iterator[str]:
     """Yield the functions that a plan calls for the rows of Delta tables."""
     kind = relation.WhichOneof("rel_type")
     if kind is None:
@@ -53,7 +52,7 @@ def _called(relation: Any) -> Iterator[str]:
         yield from _called(each)
 
 
-def _delta_names(query: Any) -> set[str]:
+def _delta_names(query: Message) -> set[str]:
     return {
         each.subquery_alias.alias
         for each in query.references
@@ -76,7 +75,7 @@ def _called_in_query(text: str, names: Collection[str]) -> Iterator[str]:
                 yield function.text.lower()
 
 
-def _calls(message: Any) -> Iterator[str]:
+def _calls(message: Message) -> Iterator[str]:
     if message.DESCRIPTOR.name == "Expression":
         kind = message.WhichOneof("expr_type")
         if kind == "unresolved_function" and message.unresolved_function.function_name.lower() in FILE_FUNCTIONS:

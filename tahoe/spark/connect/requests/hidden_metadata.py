@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from tahoe.base.exceptions import TahoeError
-from tahoe.spark.connect.requests.plan_parts import expressions_of, outermost_relations, parts_of_message
+from tahoe.spark.connect.requests.plan_parts import Message, expressions_of, outermost_relations, parts_of_message
 from tahoe.spark.connect.requests.plan_reads import delta_source, inputs
-from tahoe.spark.connect.requests.query_columns import is_star, names_in
+from tahoe.spark.connect.requests.query_columns import names_in
 from tahoe.spark.connect.requests.query_versions import path_of
 from tahoe.spark.connect.requests.server_source import table_with_options
-from tahoe.spark.connect.requests.star_columns import without_column
 from tahoe.spark.names.options import read_request, travelling
 from tahoe.spark.portable.file_metadata import FILE_METADATA, METADATA, has_own_metadata
 from tahoe.sql.dialect import tokenize
+from tahoe.sql.stars import is_star, without_column
 
 _PASSING = frozenset({"filter", "sort", "limit", "offset", "sample", "subquery_alias", "hint", "repartition", "join"}) | {
     "repartition_by_expression",
@@ -31,7 +31,7 @@ _NAMING = _PASSING | {"project", "aggregate", "with_columns"}
 _OTHER_COLUMNS = f"`(?!{METADATA}$).*`"
 
 
-def hide_metadata(spark: Any, message: Any) -> None:
+def hide_metadata(spark: Any, message: Message) -> None:
     """Provide the column `_metadata` to the nodes of a plan that name it.
 
     Args:
@@ -49,7 +49,7 @@ class _Request:
 
     spark: Any
 
-    def provides(self, relation: Any, *, is_wanted: bool) -> bool:
+    def provides(self, relation: Message, *, is_wanted: bool) -> bool:
         """Provide the column to the nodes below that name it; return whether the relation has it.
 
         Args:
@@ -80,7 +80,7 @@ class _Request:
         _drop(relation)
         return False
 
-    def _provide_to_query(self, query: Any) -> None:
+    def _provide_to_query(self, query: Message) -> None:
         """Provide the column to the text of a query in SQL."""
         sql = query.root.sql
         references = {
@@ -94,7 +94,7 @@ class _Request:
         if having:
             sql.query = without_column(sql.query, having, METADATA)
 
-    def _reads_it(self, read: Any) -> bool:
+    def _reads_it(self, read: Message) -> bool:
         """Let a read have the column, unless it is not of a version of a Delta table, or the table has a column with the name."""
         source = delta_source(read)
         # A relation that the server has returned has the option, and its query hides the column.
@@ -103,7 +103,7 @@ class _Request:
         source.options[FILE_METADATA] = "true"
         return True
 
-    def _has_metadata(self, source: Any) -> bool:
+    def _has_metadata(self, source: Message) -> bool:
         path = path_of(source)
         if path is None:
             return False
@@ -118,7 +118,7 @@ class _Request:
         return not has_own_metadata(snapshot.schema)
 
 
-def _name_plainly(message: Any) -> None:
+def _name_plainly(message: Message) -> None:
     """Remove the mark of a hidden column from the names in an expression (``DataFrame.metadataColumn``)."""
     for name, part in parts_of_message(message):
         if name == "unresolved_attribute":
@@ -126,7 +126,7 @@ def _name_plainly(message: Any) -> None:
         _name_plainly(part)
 
 
-def _narrow_stars(expression: Any) -> None:
+def _narrow_stars(expression: Message) -> None:
     """Let the stars in an expression, or in a list of them, not mean the column, apart from that of ``count(*)``."""
     for name, part in parts_of_message(expression):
         if name == "unresolved_function" and part.function_name.lower() == "count":
@@ -152,7 +152,7 @@ def _with_narrow_stars(text: str) -> str:
     return "".join([*parts, text[end:]])
 
 
-def _drop(relation: Any) -> None:
+def _drop(relation: Message) -> None:
     """Put a node that drops the column above a relation, in its place."""
     inner = type(relation)()
     inner.CopyFrom(relation)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
+Message: TypeAlias = Any
+"""A message of ``spark.connect``, whose generated classes type checkers do not know."""
 RELATION = "spark.connect.Relation"
+"""The name of the message that is a node of a plan with the nodes below it."""
 
 
-def parts_of_message(message: Any) -> Iterator[tuple[str, Any]]:
+def parts_of_message(message: Message) -> Iterator[tuple[str, Message]]:
     """Yield the messages in the fields of a message, each with the name of its field."""
     for field, value in message.ListFields():
         if field.message_type is None:
@@ -19,7 +22,7 @@ def parts_of_message(message: Any) -> Iterator[tuple[str, Any]]:
             yield from ((field.name, part) for part in ([value] if hasattr(value, "ListFields") else value))
 
 
-def outermost_relations(message: Any) -> Iterator[Any]:
+def outermost_relations(message: Message) -> Iterator[Message]:
     """Yield the relations in a message that are in no other relation."""
     if message.DESCRIPTOR.full_name == RELATION:
         yield message
@@ -28,6 +31,6 @@ def outermost_relations(message: Any) -> Iterator[Any]:
         yield from outermost_relations(part)
 
 
-def expressions_of(node: Any) -> list[Any]:
+def expressions_of(node: Message) -> list[Message]:
     """Return the expressions of a node, without its inputs."""
     return [part for _, part in parts_of_message(node) if part.DESCRIPTOR.full_name != RELATION]

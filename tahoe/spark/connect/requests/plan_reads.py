@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from tahoe.spark.connect.requests.plan_parts import RELATION
+from tahoe.spark.connect.requests.plan_parts import RELATION, Message
 from tahoe.spark.connect.requests.query_columns import CHOOSING, TRANSPARENT
 from tahoe.sql.dialect import tokenize
 from tahoe.sql.named_queries import uses_each_at_most_once
@@ -21,7 +20,7 @@ from tahoe.sql.named_queries import uses_each_at_most_once
 _FILTERING = ("filter", "join", "as_of_join", "lateral_join")
 
 
-def reads_delta(plan: Any) -> bool:
+def reads_delta(plan: Message) -> bool:
     """Whether a plan (``spark.connect.Plan``) reads a Delta table."""
     return any(True for _ in sources(plan, {}, None))
 
@@ -36,12 +35,12 @@ class DeltaRead:
         by_name: whether the plan reads its columns by their names alone.
     """
 
-    source: Any
+    source: Message
     pushes: bool
     by_name: bool
 
 
-def delta_reads(plan: Any, persisted: Collection[int] = ()) -> Iterator[DeltaRead]:
+def delta_reads(plan: Message, persisted: Collection[int] = ()) -> Iterator[DeltaRead]:
     """Yield the reads of Delta tables in a plan (``spark.connect.Plan``) whose relations are scanned once.
 
     Other commands than a query and a write, such as the creation of a view, keep the relation for later scans.
@@ -68,16 +67,16 @@ class _Above:
     filters: bool = False
     by_name: bool = False
 
-    def with_node(self, kind: str, node: Any) -> _Above:
+    def with_node(self, kind: str, node: Message) -> _Above:
         by_name = kind in CHOOSING or (self.by_name and (kind in TRANSPARENT or _is_by_columns(kind, node)))
         return _Above(self.filters or kind in _FILTERING, by_name)
 
 
-def _is_by_columns(kind: str, node: Any) -> bool:
+def _is_by_columns(kind: str, node: Message) -> bool:
     return kind == "deduplicate" and not node.all_columns_as_keys
 
 
-def _reads(relation: Any, persisted: Collection[int], above: _Above) -> Iterator[DeltaRead]:
+def _reads(relation: Message, persisted: Collection[int], above: _Above) -> Iterator[DeltaRead]:
     kind = relation.WhichOneof("rel_type")
     if kind is None or relation.common.plan_id in persisted:
         return
@@ -95,12 +94,12 @@ def _reads(relation: Any, persisted: Collection[int], above: _Above) -> Iterator
             yield from _reads(each, persisted, above.with_node(kind, node))
 
 
-def delta_source(read: Any) -> Any | None:
+def delta_source(read: Message) -> Message | None:
     """Return the ``spark.connect.Read.DataSource`` of a read of a Delta table; None for streams and other formats."""
     return read.data_source if read.data_source.format.lower() == "delta" and not read.is_streaming else None
 
 
-def sources(message: Any, persisted: Mapping[int, int], number: int | None) -> Iterator[tuple[Any, int | None]]:
+def sources(message: Message, persisted: Mapping[int, int], number: int | None) -> Iterator[tuple[Message, int | None]]:
     """Yield the ``spark.connect.Read.DataSource`` of each read of a Delta table, apart from streams, with its number."""
     if message.DESCRIPTOR.full_name == RELATION:
         number = persisted.get(message.common.plan_id, number)
@@ -115,7 +114,7 @@ def sources(message: Any, persisted: Mapping[int, int], number: int | None) -> I
                 yield from sources(part, persisted, number)
 
 
-def _references_to_one_place(query: Any) -> Iterator[Any]:
+def _references_to_one_place(query: Message) -> Iterator[Message]:
     """Yield the relations of a query in SQL whose names its text has once.
 
     Not those of a query whose common table expressions are scanned several times, nor those to which the expressions of a DataFrame refer.
@@ -131,7 +130,7 @@ def _references_to_one_place(query: Any) -> Iterator[Any]:
             yield reference.subquery_alias.input
 
 
-def inputs(node: Any) -> Iterator[Any]:
+def inputs(node: Message) -> Iterator[Message]:
     """Yield the relations of which a node of a plan is made."""
     for field, value in node.ListFields():
         if field.message_type is not None and field.message_type.full_name == RELATION:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tahoe.spark.connect.requests.star_columns import without_column
+from tahoe.sql.stars import without_column
 
 
 @pytest.mark.parametrize(

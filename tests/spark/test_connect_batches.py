@@ -13,6 +13,8 @@ from tahoe.tables import DeltaTable
 from tests.spark.connect_server import remote
 
 
+# Over five seconds: a query asks a Python process of the server for each step of each batch.
+@pytest.mark.soak
 def test_a_function_of_foreach_batch_merges(connect: Any, tmp_path: Path) -> None:
     source, target = str(tmp_path / "source"), str(tmp_path / "target")
     Table.create(source, {"id": "long", "n": "long"}).append(pa.table({"id": [0, 0, 1, 2], "n": [1, 2, 1, 2]}))
@@ -22,7 +24,7 @@ def test_a_function_of_foreach_batch_merges(connect: Any, tmp_path: Path) -> Non
         newest = rows.groupBy("id").max("n").withColumnRenamed("max(n)", "n")
         merge = DeltaTable.forPath(rows.sparkSession, target).alias("t").merge(newest.alias("s"), "t.id = s.id")
         merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
-        rows.sparkSession.sql(f"DELETE FROM delta.`{target}` WHERE id = 1")
+        connect.sql(f"DELETE FROM delta.`{target}` WHERE id = 1")
 
     with remote():
         stream = connect.readStream.format("delta").load(source)

@@ -43,7 +43,7 @@ from tahoe.spark.entry_points.merging import wrap_merge_into
 from tahoe.spark.entry_points.reading import single_path
 from tahoe.spark.entry_points.wrapping import bound_arguments, is_delta, is_enabled, mark_enabled, wrap
 from tahoe.spark.entry_points.writing import configure
-from tahoe.spark.executors.shipped import batch_function
+from tahoe.spark.executors.shipped import BatchFunction
 from tahoe.spark.jvm.storage import compact_remotely, reach_storage_by, reaches_storage_by_server, table_at
 from tahoe.spark.names.entries import parts_of, path_of, table_named
 from tahoe.spark.names.settings import settings_of, settings_read_once
@@ -311,7 +311,7 @@ def _stream_table(original: Callable[..., Any], reader: Any, tableName: str) -> 
 
 
 def _foreach_batch(original: Callable[..., Any], writer: Any, func: Callable[..., None]) -> Any:
-    return original(writer, batch_function(func) if is_enabled(writer._session) else func)
+    return original(writer, BatchFunction(func) if is_enabled(writer._session) else func)
 
 
 def _start(

@@ -281,16 +281,22 @@ def source_for_server(source: type, secrets: Mapping[str, str]) -> type:
     return source_class
 
 
-def batch_function(function: Callable[..., None]) -> Callable[..., None]:
-    """Return a function for ``foreachBatch`` of Spark Connect: it runs the user's in a process of the server, whose Python needs no Tahoe.
+class BatchFunction:
+    """A function for ``foreachBatch`` of Spark Connect, which a process of the server unpickles; its Python needs no Tahoe.
+
+    Args:
+        function: the user's.
 
     Raises PySpark's ``PicklingError`` for a function that cannot be pickled.
     """
-    code = _packed_for_server(_COMMANDS_ONLY)
-    load = _of_worker()["loader"](code, _code_of_worker(), _digest_of(code))
-    pickler: Any = CloudPickleSerializer
-    wrapped: Callable[..., None] = _of_worker()["batch_function"](load, pickler().dumps(function))
-    return wrapped
+
+    def __init__(self, function: Callable[..., None]) -> None:
+        pickler: Any = CloudPickleSerializer
+        self._pickled: bytes = pickler().dumps(function)
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[object, ...]]:
+        code = _packed_for_server(_COMMANDS_ONLY)
+        return _of_worker()["batch_function"], (_of_worker()["loader"](code, _code_of_worker(), _digest_of(code)), self._pickled)
 
 
 @cache

@@ -284,23 +284,29 @@ def source_class(load: Callable[[], Any], source: str, secrets: dict[str, str]) 
 
 
 def batch_function(load: Callable[[], Any], function: bytes) -> Callable[[Any, int], None]:
-    """Return a function for ``foreachBatch`` that is sent by value: it calls the user's in a session with Tahoe.
+    """Return a function for ``foreachBatch`` that calls the user's in a session with Tahoe.
+
+    A process of the server calls this one when it unpickles the function: while its active session is that of the query, for which a session
+    in the user's function stands.
 
     Args:
         load: of `loader`, with all modules that a client has.
         function: the user's, pickled: it may refer to Tahoe's modules.
     """
-    unpickled: list[Any] = []
+    import pickle
+
+    from pyspark.sql import SparkSession
+
+    worker = load()
+    worker.modules.stay()
+    enable, call = worker._member("tahoe.enable"), pickle.loads(function)
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        enable(active)
 
     def run(rows: Any, batch: int) -> None:
-        import pickle
-
-        worker = load()
-        worker.modules.stay()
-        if not unpickled:
-            unpickled.append(pickle.loads(function))
-        worker._member("tahoe.enable")(rows.sparkSession)
-        unpickled[0](rows, batch)
+        enable(rows.sparkSession)
+        call(rows, batch)
 
     return run
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
 
 from tahoe.api.table import Table
-from tahoe.base.exceptions import InvalidRequest, Unsupported
+from tahoe.base.exceptions import InvalidRequest, InvariantViolation, Unsupported
 from tests.operations.operations import made
 from tests.spark.connect_server import remote
 
@@ -54,3 +55,28 @@ def test_rows_are_changed_through_a_temporary_view(connect: Any, tmp_path: Path)
             with pytest.raises(error):
                 connect.sql(statement)
         assert Table(path).snapshot().version == version
+
+
+def test_constraints_that_only_spark_evaluates(connect: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    Table.create(path, {"k": "long", "v": "string"}).append(pa.table({"k": [1], "v": ["ab-1"]}))
+    with remote():
+        add = f"ALTER TABLE delta.`{path}` ADD CONSTRAINT"
+        connect.sql(f"{add} pattern CHECK (regexp_extract(v, '^([a-z]+)-', 1) <> '')")
+        version = Table(path).snapshot().version
+        for statement, error, message in (
+            (f"{add} violated CHECK (regexp_count(v, 'b') = 0)", InvariantViolation, "1 row"),
+            (f"{add} code CHECK (reflect('java.lang.System', 'lineSeparator') IS NOT NULL)", Unsupported, "reflect"),
+            (f"{add} number CHECK (regexp_count(v, 'b'))", InvalidRequest, "NON_BOOLEAN"),
+            (f"INSERT INTO delta.`{path}` VALUES (2, '-2')", InvariantViolation, "v : -2"),
+            (f"INSERT INTO delta.`{path}` (k) VALUES (2)", InvariantViolation, "v : None"),
+            (f"UPDATE delta.`{path}` SET v = 'x'", InvariantViolation, "v : x"),
+        ):
+            with pytest.raises(error, match=message):
+                connect.sql(statement)
+        assert Table(path).snapshot().version == version
+        connect.sql(f"INSERT INTO delta.`{path}` VALUES (2, 'b-2')")
+        connect.sql(f"UPDATE delta.`{path}` SET v = concat('x', v)")
+        rows = connect.createDataFrame([(3, "c-3")], "k long, v string")
+        rows.write.format("delta").mode("append").save(path)
+    assert Table(path).to_arrow().sort_by("k")["v"].to_pylist() == ["xab-1", "xb-2", "c-3"]

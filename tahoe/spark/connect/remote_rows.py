@@ -31,7 +31,7 @@ from tahoe.snapshot.changes import CHANGE_TYPE
 from tahoe.snapshot.scan import BareVersion
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.row_changes import of_table
-from tahoe.spark.executors.data_source_tasks import FilledIn, binned
+from tahoe.spark.executors.data_source_tasks import FilledIn, WrittenFiles, binned
 from tahoe.spark.executors.row_tasks import FILE, ROW, FileRows, NewFiles, RowsOf, rows_at
 from tahoe.spark.executors.shipped import mapped
 from tahoe.spark.jvm.local_rows import local_frame
@@ -42,6 +42,7 @@ from tahoe.spark.versions.connect_frames import local_table
 from tahoe.spark.write.fitting import nullable_schema
 from tahoe.spark.write.limited import limited_columns, with_limits_of_session
 from tahoe.spark.write.optimized import optimizes, rebalanced
+from tahoe.spark.write.server_conditions import CheckedRows, checked_by_server
 from tahoe.spark.write.task_files import written_by
 from tahoe.txn.transaction import Transaction
 
@@ -164,7 +165,8 @@ class RemoteFiles:
         rows = of_table(rows, stored.schema)
         filled = None if copied else self.filled_in(rows.columns)
         options = replace(self.options, copied=copied)
-        written = written_by(rows, self._target(rows, stored, filled, options))
+        checked = CheckedRows(rows, stored) if copied else checked_by_server(rows, stored)
+        written = self._written(checked, filled, options)
         note_numbers(self.transaction, self.config, written)
         adds = [tagged(self.config, without_id_statistics(self.config, add)) for part in written for add in part.adds]
         self.transaction.row_ids_kept = True
@@ -180,7 +182,7 @@ class RemoteFiles:
         columns = rows.columns
         if optimizes(rows.sparkSession, self.config, optimized):
             rows = rebalanced(rows, [name for name in self.config.partition_columns if name in columns])
-        written = written_by(rows, self._target(rows, self.config, self.filled_in(columns), self.options))
+        written = self._written(checked_by_server(rows, self.config), self.filled_in(columns), self.options)
         note_numbers(self.transaction, self.config, written)
         return [add for part in written for add in part.adds]
 
@@ -190,13 +192,14 @@ class RemoteFiles:
         schema = DeltaStruct((*self.config.schema.fields, CHANGE_TYPE))
         widened = replace(self.config, metadata=replace(self.config.metadata, schema_string=schema.to_json()))
         rows = of_table(rows, schema)
-        written = written_by(rows, self._target(rows, widened, None, WriterOptions(change_data=True)))
+        written = self._written(CheckedRows(rows, widened), None, WriterOptions(change_data=True))
         actions = [AddCDCFile(add.path, add.partition_values, add.size) for part in written for add in part.adds]
         self.transaction.stage(*actions)
         return actions
 
-    def _target(self, rows: DataFrame, config: TableConfig, filled: FilledIn | None, options: WriterOptions) -> NewFiles:
-        return NewFiles(with_limits_of_session(rows.sparkSession, config), self.transaction.store, filled, options)
+    def _written(self, checked: CheckedRows, filled: FilledIn | None, options: WriterOptions) -> list[WrittenFiles]:
+        config = with_limits_of_session(checked.rows.sparkSession, checked.config)
+        return written_by(checked.rows, NewFiles(config, self.transaction.store, filled, options, checks=checked.checks))
 
     def filled_in(self, columns: Iterable[str]) -> FilledIn:
         """Return the values of the columns that rows lack."""

@@ -18,6 +18,7 @@ from tahoe.ops.write.row_ids import RowIds
 from tahoe.ops.write.writer import WriterOptions, write_arrow
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.constraints import violated
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.types import StructType
 from tahoe.snapshot.scan import BareVersion
@@ -121,6 +122,22 @@ def _bitmap(places: bytes | None) -> BitMap64 | None:
 
 
 @dataclass(frozen=True, slots=True)
+class RowCheck:
+    """A CHECK constraint whose condition Spark has evaluated for each row.
+
+    Args:
+        column: of the rows: whether the condition is true; never null.
+        name, text: of the constraint.
+        reads: the columns whose values an error shows.
+    """
+
+    column: str
+    name: str
+    text: str
+    reads: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class NewFiles:
     """The target of new rows.
 
@@ -128,6 +145,7 @@ class NewFiles:
         config: of the table after the commit; with the columns of row ids if rows keep them.
         filled_in: the values that tasks fill in; None if the rows are complete.
         names: of the rows' columns, if the batches have other ones.
+        checks: their columns are not written.
     """
 
     config: TableConfig
@@ -135,6 +153,7 @@ class NewFiles:
     filled_in: FilledIn | None = None
     options: WriterOptions = field(default_factory=WriterOptions)
     names: tuple[str, ...] | None = None
+    checks: tuple[RowCheck, ...] = ()
 
 
 def written_rows(target: NewFiles, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -158,9 +177,20 @@ def _written(target: NewFiles, batches: Iterator[pa.RecordBatch]) -> WrittenFile
     def rows() -> Iterator[pa.RecordBatch]:
         # Not cast: Arrow refuses to cast a struct that is null where its fields must not be.
         for batch in chain((first,), filled):
-            yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+            yield _fulfilling(target, pa.RecordBatch.from_arrays(batch.columns, schema=schema))
 
     options = replace(target.options, completion=completion)
-    data = pa.RecordBatchReader.from_batches(schema, rows())
+    written = pa.schema([column for column in schema if column.name not in {check.column for check in target.checks}])
+    data = pa.RecordBatchReader.from_batches(written, rows())
     adds = write_arrow(target.config, target.store, data, SYSTEM_CLOCK, options)
     return WrittenFiles(tuple(adds), None, {} if completion is None else completion.furthest)
+
+
+def _fulfilling(target: NewFiles, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows without the columns of checks. Raises `InvariantViolation` for the first row that breaks a constraint."""
+    for check in target.checks:
+        broken = pc.index(rows.column(check.column), False).as_py()
+        if broken >= 0:
+            (row,) = rows.slice(broken, 1).to_pylist()
+            raise violated(target.config.table, check.name, check.text, {name: row.get(name) for name in check.reads})
+    return rows.drop_columns([check.column for check in target.checks]) if target.checks else rows

@@ -12,7 +12,7 @@ from tahoe.spark.names.entries import NamedTable
 from tahoe.spark.names.new_entries import names_view
 from tahoe.spark.names.settings import assumes_if_exists, is_on
 from tahoe.spark.statements.statement_types import TableStatement, delta_statements
-from tahoe.spark.write.stored_expressions import add_constraint
+from tahoe.spark.write.new_constraints import add_constraint
 from tahoe.sql.dialect import STRING, Cursor
 from tahoe.sql.table_name import TableName, take_table
 

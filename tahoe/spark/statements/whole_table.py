@@ -20,7 +20,7 @@ from tahoe.spark.names.settings import assumes_if_exists
 from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.statement_types import SparkStatement, on_table
 from tahoe.spark.statements.targets import Target, target_of
-from tahoe.spark.write.stored_expressions import add_constraint
+from tahoe.spark.write.new_constraints import add_constraint
 
 
 def _truncate(spark: SparkSession, plan: JavaObject, target: Target) -> Callable[[], None]:

@@ -7,18 +7,15 @@ expressions that only Spark can evaluate must first pass the lists of `tahoe.spa
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cached_property
 
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sf
 
-from tahoe.api.table import Table
 from tahoe.base.exceptions import InvalidRequest
-from tahoe.base.progress import Progress, shown
 from tahoe.expr.parse.engine_text import engine_text
 from tahoe.expr.parse.parse_expression import parse_expression
 from tahoe.expr.tree.expression import EngineText, Expression, engine_text_in
-from tahoe.ops.tables.constrain import count_violations, stage_add_constraint
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import (
     Check,
@@ -33,14 +30,12 @@ from tahoe.protocol.constraints import (
 )
 from tahoe.schema.collations import is_collated
 from tahoe.schema.types import StructType
-from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm, is_classic
-from tahoe.spark.jvm.job_progress import jobs_shown_by
 from tahoe.spark.jvm.session_copies import session_with
 from tahoe.spark.jvm.stored_defaults import check_default_on_spark
 from tahoe.spark.jvm.stored_trees import Bound, Stored, StoredTrees, Use
 
-_MEANING = {
+MEANING = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.ansi.doubleQuotedIdentifiers": "false",
     "spark.sql.ansi.enforceReservedKeywords": "false",
@@ -58,7 +53,7 @@ _BACKSLASHES = "spark.sql.parser.escapedStringLiterals"
 def session_of_stored_expressions(spark: SparkSession) -> JavaObject:
     """Return a copy of the JVM session in which a stored expression's text has the meaning that the allow-list parsed."""
     is_set = spark.conf.get(_BACKSLASHES, "false") != "false"
-    return session_with(spark, {**_MEANING, _BACKSLASHES: "false"} if is_set else _MEANING)
+    return session_with(spark, {**MEANING, _BACKSLASHES: "false"} if is_set else MEANING)
 
 
 class StoredExpressions:
@@ -160,29 +155,3 @@ def _refused_by_spark(config: TableConfig, generated: Generated, why: str) -> In
         table=config.table,
         column=generated.column.name,
     )
-
-
-def add_constraint(spark: SparkSession, table: Table, name: str, condition: str) -> int:
-    """Add a CHECK constraint after counting the rows that violate it, with Spark if only Spark can evaluate it; return the new version.
-
-    Raises:
-        The errors of `tahoe.ops.tables.constrain.stage_add_constraint` and of `StoredTrees.bound`. In a session of Spark Connect, whose
-            stored expressions Spark does not evaluate, those of `tahoe.Table.add_constraint`.
-    """
-    if not is_classic(spark):
-        return table.add_constraint(name, condition)
-
-    def count(progress: Progress, snapshot: Snapshot, added: Constraints) -> int:
-        [check] = added.checks
-        if engine_text_in(check.condition) is None:
-            return count_violations(snapshot, added, progress)
-        holds = StoredExpressions(spark, snapshot.config, by_statement=True).condition(check)
-        rows = spark.read.format("delta").option("versionAsOf", snapshot.version).load(table.url)
-        frame = Jvm.of(spark).frame(session_of_stored_expressions(spark), rows._jdf.queryExecution().analyzed(), spark)
-        with jobs_shown_by(spark, progress):
-            return frame.where(~sf.coalesce(holds, sf.lit(False))).count()
-
-    transaction = table.begin()
-    with shown(table.clock) as progress:
-        operation = stage_add_constraint(transaction, transaction.existing(), name, condition, partial(count, progress))
-    return table.commit(transaction, operation).version

@@ -1,0 +1,59 @@
+"""The texts of CHECK constraints that a client of Spark Connect lets the server evaluate."""
+
+from __future__ import annotations
+
+import pytest
+
+from tahoe.spark.write.server_conditions import refused_parts
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "regexp_extract(v, '^([a-z]+)-', 1) <> ''",
+        "array_max(l) < 10 AND size(l) > 0",
+        "v LIKE ANY ('a%', '%z')",
+        "forall(l, x -> x > 0) OR `a b` IS NULL",
+        "CASE WHEN k IN (1, 2) THEN upper(v) = 'A' ELSE (k > 1) END",
+        "CAST(v AS DECIMAL(5, 2)) BETWEEN 1.5 AND 2e3",
+        "extract(YEAR FROM d) > 1999 AND trim(BOTH ' ' FROM v) <> 'SELECT (1)'",
+        "m['k'] % 2 = 0 AND s.a::INT > ~1",
+        "d > DATE'2020-01-01' AND b = X'0A'",
+    ],
+)
+def test_deterministic_functions_of_the_row_pass(text: str) -> None:
+    assert list(refused_parts(text)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("reflect('java.lang.System', 'exit', 1) IS NULL", "reflect"),
+        ("`reflect`('java.lang.System', 'exit', 1) IS NULL", "`reflect`"),
+        ("java_method('a', 'b') = 1", "java_method"),
+        ("rand() < 1", "rand"),
+        ("my_function(k) > 0", "my_function"),
+        ("db.upper(v) = 'A'", "upper"),
+        ("sum(k) > 0", "sum"),
+        ("row_number() OVER (ORDER BY k) > 0", "row_number"),
+        ("explode(l) > 0", "explode"),
+        ("k IN (SELECT 1)", "SELECT"),
+        ("k = (VALUES (1))", "VALUES"),
+        ("EXISTS (WITH a AS (SELECT 1) SELECT * FROM a)", "WITH"),
+        ("d = current_date", "current_date"),
+        ("u = current_user()", "current_user"),
+        ("input_file_name() <> ''", "input_file_name"),
+        ("from_xml(v, 'a INT') IS NOT NULL", "from_xml"),
+        ("aes_encrypt(v, 'k') IS NOT NULL", "aes_encrypt"),
+        ("k > 0; DROP TABLE t", ";"),
+        ("k = ?", "?"),
+        ("k > 0 -- ')'", "--"),
+        ("k /* */ > 0", "/*"),
+        (r"r'\' || reflect(1) || '\' = v", "reflect"),
+        ("monotonically_increasing_id() > k", "monotonically_increasing_id"),
+        ("unix_timestamp() > 0", "unix_timestamp"),
+        ("uuid() = v", "uuid"),
+    ],
+)
+def test_other_parts_are_refused(text: str, part: str) -> None:
+    assert part in list(refused_parts(text))

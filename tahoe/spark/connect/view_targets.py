@@ -88,6 +88,13 @@ def _columns(relation: Any, names: Sequence[str]) -> Columns | None:
         return _columns(relation.subquery_alias.input, names)
     if kind == "read":
         return None if delta_source(relation.read) is None else tuple((name, name) for name in names)
+    if kind == "to_df":
+        inner = _columns(relation.to_df.input, names)
+        return (
+            None
+            if inner is None
+            else tuple((shown, column) for shown, (_, column) in zip(relation.to_df.column_names, inner, strict=True))
+        )
     if kind == "project":
         inner = _columns(relation.project.input, names)
         return None if inner is None else _selected(inner, [_named(each) for each in relation.project.expressions])

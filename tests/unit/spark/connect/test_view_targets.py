@@ -60,6 +60,9 @@ def test_plans_of_dataframes() -> None:
     starred.project.expressions.add().unresolved_function.function_name = "rand"
     starred.project.expressions.add().expression_string.expression = "id AS k"
     assert _columns(starred, NAMES) == (*OWN, ("w", "v"), ("", None), ("k", "id"))
+    renamed = over("to_df", read())
+    renamed.to_df.column_names.extend(["key", "v", "s"])
+    assert _columns(renamed, NAMES) == (("key", "id"), ("v", "v"), ("s", "s"))
     assert _columns(filtered(read()), NAMES) is None
     assert _columns(over("limit", projected(read(), "id")), NAMES) is None
     assert _columns(read(format="parquet"), NAMES) is None

@@ -23,7 +23,7 @@ def test_texts_that_are_built_at_run_time(connect: Any, tmp_path: Path) -> None:
         connect.sql("DECLARE OR REPLACE VARIABLE name STRING DEFAULT 'at_run_time'")
         connect.sql("EXECUTE IMMEDIATE 'SELECT max(id) FROM at_run_time WHERE id < ?' INTO most USING 5")
         assert connect.sql("SELECT most").first()[0] == 4
-        assert connect.sql("EXECUTE IMMEDIATE 'DELETE FROM at_run_time WHERE id = :id' USING most AS id").first()[0] == 1
+        assert connect.sql("EXECUTE IMMEDIATE 'DELETE FROM at_run_time WHERE id = :id' USING :x AS id", {"x": 4}).first()[0] == 1
         assert connect.sql("SELECT count(*), max(IDENTIFIER('id')) FROM IDENTIFIER(name)").first() == (11, 11)
         assert connect.sql("DELETE FROM IDENTIFIER(concat(:name, '')) WHERE id = 0", {"name": "at_run_time"}).first()[0] == 1
         with pytest.raises(AnalysisException, match="missing"):

@@ -94,7 +94,7 @@ def _first_word(text: str) -> str:
 
 def _binds(word: str, text: str) -> bool:
     """Whether the client runs a part of a statement with parameters, or finds its table by one."""
-    return word in _ROW_STATEMENTS or _IDENTIFIER.search(text) is not None
+    return word in (*_ROW_STATEMENTS, "EXECUTE") or _IDENTIFIER.search(text) is not None
 
 
 def _executed(original: RunSql, spark: SparkSession, immediate: ExecuteImmediate, values: object) -> DataFrame:

@@ -26,7 +26,7 @@ from tahoe.schema.types import StructType
 from tahoe.spark.executors.row_tasks import RowCheck
 from tahoe.spark.jvm.translate import to_spark_schema
 from tahoe.spark.names.settings import setting_of
-from tahoe.spark.write.stored_expressions import MEANING
+from tahoe.spark.write.stored_expressions import BACKSLASHES, MEANING
 from tahoe.sql.dialect import QUERY_WORDS, Token, tokenize
 
 _COLUMN = "__tahoe_check_"
@@ -68,11 +68,12 @@ _BEFORE_BRACKETS = (
     *("ALL", "DIV", "CASE", "WHEN", "THEN", "ELSE", "DECIMAL", "DEC", "NUMERIC", "CHAR", "VARCHAR"),
 )
 """Words before brackets that are no calls."""
-_OF_THE_MOMENT = (
+_REFUSED_WORDS = (
     *("CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIMESTAMP", "CURRENT_USER", "SESSION_USER", "USER"),
-    *("CURRENT_CATALOG", "CURRENT_DATABASE", "SELECT"),
+    *("CURRENT_CATALOG", "CURRENT_DATABASE", "SELECT", "USING"),
 )
-"""Words with a value of the moment, without brackets; and that of a query."""
+"""Words with a value of the moment, without brackets; and those of queries, among them ``(MAP … USING 'script' FROM …)``."""
+_QUERY_WORDS = (*QUERY_WORDS, "MAP", "REDUCE")
 _SIGNS = frozenset("()+-*/%=<>!&|^~[],.:")
 
 
@@ -152,7 +153,7 @@ def server_condition(spark: SparkSession, config: TableConfig, check: Check, eng
     refused = next(refused_parts(engine.text), None)
     if refused is not None:
         raise _not_evaluated(config, check, f"'{refused}' is not in the list of what a table may use there. Use another function")
-    for name, value in MEANING.items():
+    for name, value in (*MEANING.items(), (BACKSLASHES, "false")):
         actual = setting_of(spark, name)
         if actual is not None and actual.lower() != value.lower():
             raise _not_evaluated(config, check, f"it has another meaning with {name} = {actual}. Set it to {value}")
@@ -181,9 +182,15 @@ def refused_parts(text: str) -> Iterator[str]:
 
 
 def _is_refused(before: Token | None, token: Token, after: Token | None) -> bool:
-    if token.is_word(*_OF_THE_MOMENT) or (token.kind == SYMBOL and not set(token.text) <= _SIGNS):
+    if token.is_word(*_REFUSED_WORDS) or (token.kind == SYMBOL and not set(token.text) <= _SIGNS):
         return True
-    if before is not None and before.is_symbol("(") and token.is_word(*QUERY_WORDS):
+    opens = after is not None and after.is_symbol("(")
+    if (
+        before is not None
+        and before.is_symbol("(")
+        and token.is_word(*_QUERY_WORDS)
+        and not (opens and token.is_word("MAP", "REDUCE"))
+    ):
         return True
-    is_call = after is not None and after.is_symbol("(") and token.name is not None and not token.is_word(*_BEFORE_BRACKETS)
+    is_call = opens and token.name is not None and not token.is_word(*_BEFORE_BRACKETS)
     return is_call and (str(token.name).lower() not in _FUNCTIONS or (before is not None and before.is_symbol(".")))

@@ -46,14 +46,14 @@ MEANING = {
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
 }
 """Settings on which the meaning of an expression's text depends."""
-_BACKSLASHES = "spark.sql.parser.escapedStringLiterals"
+BACKSLASHES = "spark.sql.parser.escapedStringLiterals"
 """Another such setting, but deprecated: Spark warns about it, so it is reset only if it was set."""
 
 
 def session_of_stored_expressions(spark: SparkSession) -> JavaObject:
     """Return a copy of the JVM session in which a stored expression's text has the meaning that the allow-list parsed."""
-    is_set = spark.conf.get(_BACKSLASHES, "false") != "false"
-    return session_with(spark, {**MEANING, _BACKSLASHES: "false"} if is_set else MEANING)
+    is_set = spark.conf.get(BACKSLASHES, "false") != "false"
+    return session_with(spark, {**MEANING, BACKSLASHES: "false"} if is_set else MEANING)
 
 
 class StoredExpressions:

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import pytest
 
+from tahoe.base.exceptions import Unsupported
+from tahoe.expr.tree.expression import engine_text_in
+from tahoe.protocol.actions import Metadata, Protocol
+from tahoe.protocol.config import TableConfig
+from tahoe.protocol.constraints import constraints_of
+from tahoe.spark.write import server_conditions
 from tahoe.spark.write.server_conditions import refused_parts
 
 
@@ -17,6 +25,7 @@ from tahoe.spark.write.server_conditions import refused_parts
         "CASE WHEN k IN (1, 2) THEN upper(v) = 'A' ELSE (k > 1) END",
         "CAST(v AS DECIMAL(5, 2)) BETWEEN 1.5 AND 2e3",
         "extract(YEAR FROM d) > 1999 AND trim(BOTH ' ' FROM v) <> 'SELECT (1)'",
+        "size(map('a', 1)) = 1 AND (reduce(l, 0, (a, b) -> a + b) > 0)",
         "m['k'] % 2 = 0 AND s.a::INT > ~1",
         "d > DATE'2020-01-01' AND b = X'0A'",
     ],
@@ -40,6 +49,12 @@ def test_deterministic_functions_of_the_row_pass(text: str) -> None:
         ("k IN (SELECT 1)", "SELECT"),
         ("k = (VALUES (1))", "VALUES"),
         ("EXISTS (WITH a AS (SELECT 1) SELECT * FROM a)", "WITH"),
+        ("k = (MAP k USING 'script' AS x FROM t)", "USING"),
+        ("k = (map k, v FROM t)", "map"),
+        ("k IN (REDUCE DISTINCT k FROM t)", "REDUCE"),
+        ("k IN (FROM t)", "FROM"),
+        ("k IN (TABLE t)", "TABLE"),
+        ("k IN ((SELECT 1))", "SELECT"),
         ("d = current_date", "current_date"),
         ("u = current_user()", "current_user"),
         ("input_file_name() <> ''", "input_file_name"),
@@ -57,3 +72,16 @@ def test_deterministic_functions_of_the_row_pass(text: str) -> None:
 )
 def test_other_parts_are_refused(text: str, part: str) -> None:
     assert part in list(refused_parts(text))
+
+
+@pytest.mark.parametrize("setting", ["spark.sql.parser.escapedStringLiterals", "spark.sql.ansi.doubleQuotedIdentifiers"])
+def test_a_setting_with_which_the_text_has_another_meaning_is_refused(monkeypatch: pytest.MonkeyPatch, setting: str) -> None:
+    configuration = {"delta.constraints.c": "regexp_count(v, 'a') > 0"}
+    schema = '{"type":"struct","fields":[{"name":"v","type":"string","nullable":true,"metadata":{}}]}'
+    config = TableConfig(Protocol(1, 3), Metadata("id", schema, configuration=configuration), "memory://t")
+    [check] = constraints_of(config).checks
+    engine = engine_text_in(check.condition)
+    assert engine is not None
+    monkeypatch.setattr(server_conditions, "setting_of", lambda _, name: "true" if name == setting else None)
+    with pytest.raises(Unsupported, match=setting.rpartition(".")[2]):
+        server_conditions.server_condition(cast("Any", None), config, check, engine)

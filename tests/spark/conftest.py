@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import warnings
@@ -76,6 +77,14 @@ def pytest_configure(config: pytest.Config) -> None:
     # PySpark 4.0 leaves sockets of collected results to the garbage collector.
     config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
     config.addinivalue_line("filterwarnings", "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_unconfigure() -> None:
+    # Pytest collects garbage for the last time after this, and then knows no filter of a conftest.py below the root.
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "unclosed <socket", ResourceWarning)
+        gc.collect()
 
 
 @pytest.fixture(scope="session")

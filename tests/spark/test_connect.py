@@ -462,6 +462,43 @@ def test_streams_and_batches_of_foreach_batch_on_a_server_without_tahoe(connect:
     assert Table(copy).snapshot().partition_columns == ("p",)
 
 
+# Over five seconds: a query asks a Python process of the server for each step of each batch.
+@pytest.mark.soak
+def test_a_function_of_foreach_batch_merges(connect: Any, tmp_path: Path) -> None:
+    source, target = str(tmp_path / "source"), str(tmp_path / "target")
+    Table.create(source, {"id": "long", "n": "long"}).append(pa.table({"id": [0, 0, 1, 2], "n": [1, 2, 1, 2]}))
+    Table.create(target, {"id": "long", "n": "long"}).append(pa.table({"id": [0], "n": [0]}))
+
+    def upsert(rows: Any, _: int) -> None:
+        newest = rows.groupBy("id").max("n").withColumnRenamed("max(n)", "n")
+        merge = DeltaTable.forPath(rows.sparkSession, target).alias("t").merge(newest.alias("s"), "t.id = s.id")
+        merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+        connect.sql(f"DELETE FROM delta.`{target}` WHERE id = 1")
+
+    with remote():
+        stream = connect.readStream.format("delta").load(source)
+        writer = stream.writeStream.foreachBatch(upsert).option("checkpointLocation", str(tmp_path / "at"))
+        query = writer.trigger(availableNow=True).start()
+        assert query.awaitTermination(120)
+        assert query.exception() is None
+    assert Table(target).to_arrow().sort_by("id").to_pylist() == [{"id": 0, "n": 2}, {"id": 2, "n": 2}]
+
+
+def test_an_error_of_tahoe_in_the_function_names_the_table(connect: Any, tmp_path: Path) -> None:
+    source, missing = str(tmp_path / "source"), str(tmp_path / "missing")
+    Table.create(source, {"id": "long"}).append(pa.table({"id": [1]}))
+
+    def update(rows: Any, _: int) -> None:
+        DeltaTable.forPath(rows.sparkSession, missing).update(set={"id": "1"})
+
+    with remote():
+        stream = connect.readStream.format("delta").load(source)
+        writer = stream.writeStream.foreachBatch(update).option("checkpointLocation", str(tmp_path / "at"))
+        query = writer.trigger(availableNow=True).start()
+        with pytest.raises(Exception, match=r"DELTA_(TABLE_NOT_FOUND|MISSING_DELTA_TABLE).*missing"):
+            query.awaitTermination(120)
+
+
 def test_the_guide_runs(connect: Any, tmp_path: Path) -> None:
     page = (ROOT / "docs/guide/connect.md").read_text(encoding="utf-8")
     opened, used, through_server = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)

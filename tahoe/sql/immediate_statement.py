@@ -57,10 +57,11 @@ def _values(cursor: Cursor) -> Values | None:
 
 def _is_list(cursor: Cursor) -> bool:
     """Whether the bracket at the cursor is that of all values, and not of the first one, as in ``(1 + 2) * 3, 4``."""
-    probe = Cursor(cursor.text, cursor.tokens)
-    probe.place = cursor.place
-    probe.bracketed()
-    return probe.at_end or probe.peek().is_symbol(";")
+    place = cursor.place
+    cursor.bracketed()
+    is_last = cursor.at_end or cursor.peek().is_symbol(";")
+    cursor.place = place
+    return is_last
 
 
 def _value(cursor: Cursor) -> tuple[str | None, SqlText]:

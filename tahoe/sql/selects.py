@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from tahoe.sql.dialect import QUERY_WORDS, Token
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Selects:
     """The SELECTs of a text, numbered in its order.
 
@@ -17,8 +17,8 @@ class Selects:
         around: the number of the SELECT around each one.
     """
 
-    of_tokens: list[int | None] = field(default_factory=list)
-    around: dict[int, int | None] = field(default_factory=dict)
+    of_tokens: Sequence[int | None]
+    around: Mapping[int, int | None]
 
     def is_inside(self, inner: int | None, outer: int | None) -> bool:
         """Whether a SELECT is another one, or a subquery of it."""
@@ -29,14 +29,14 @@ class Selects:
 
 def selects_of(tokens: Sequence[Token]) -> Selects:
     """Return the SELECTs of a text. Brackets without a query belong to the SELECT around them."""
-    selects = Selects()
+    of_tokens, around = list[int | None](), dict[int, int | None]()
     opened: list[int | None] = [None]
     outside: list[int | None] = [None]
     for place, token in enumerate(tokens):
         if token.is_word("SELECT"):
-            opened[-1] = len(selects.around)
-            selects.around[len(selects.around)] = outside[-1]
-        selects.of_tokens.append(opened[-1])
+            opened[-1] = len(around)
+            around[len(around)] = outside[-1]
+        of_tokens.append(opened[-1])
         if token.is_symbol("("):
             begins_query = place + 1 < len(tokens) and tokens[place + 1].is_word(*QUERY_WORDS)
             outside.append(opened[-1] if begins_query else outside[-1])
@@ -44,4 +44,4 @@ def selects_of(tokens: Sequence[Token]) -> Selects:
         elif token.is_symbol(")") and len(opened) > 1:
             opened.pop()
             outside.pop()
-    return selects
+    return Selects(of_tokens, around)

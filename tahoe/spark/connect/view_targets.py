@@ -15,9 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tahoe.api.table import Table
 from tahoe.spark.connect.requests.plan_reads import delta_source, sources
-from tahoe.spark.connect.requests.query_versions import path_of
+from tahoe.spark.connect.requests.query_versions import request_of
 from tahoe.spark.connect.requests.server_source import table_with_options
-from tahoe.spark.names.options import read_request, travelling
 from tahoe.spark.names.server_catalog import ServerEntry
 from tahoe.spark.names.temporary_views import rows_of_view
 from tahoe.spark.statements.view_columns import ViewColumns, historical_scan, partial_scan
@@ -63,11 +62,9 @@ def target_of_view(spark: SparkSession, entry: ServerEntry, alias: str | None) -
         return None
     name, plan = ".".join(entry.parts), rows._plan.to_proto(spark.client).root
     reads = [source for source, _ in sources(plan, {}, None)]
-    if not reads:
+    request = request_of(reads[0]) if reads else None
+    if request is None:
         return None
-    path = path_of(reads[0]) or ""
-    request = read_request(path, reads[0].options, has_schema=False)
-    request = travelling(request) or request
     table = table_with_options(spark, request.path, reads[0].options)
     if request.version is not None or request.timestamp is not None:
         raise historical_scan(table.url, table.snapshot(request.version, request.timestamp).version)

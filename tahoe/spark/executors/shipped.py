@@ -63,12 +63,10 @@ _DRIVER_ONLY = frozenset(
     }
 )
 """Modules that no task imports: they need a driver, or additional packages."""
-_CLIENT_ONLY = frozenset(
-    {"tahoe.as_delta", "tahoe.cli", "tahoe.tables", "tahoe.testing", "tahoe.spark.connect", "tahoe.uniform.serve"}
-)
-"""Modules that no process of a Spark Connect server imports, unless a function of the user does."""
 _COMMANDS_ONLY = frozenset({"tahoe.cli", "tahoe.testing", "tahoe.uniform.serve"})
 """Modules that no function of the user imports."""
+_CLIENT_ONLY = _COMMANDS_ONLY | {"tahoe.as_delta", "tahoe.tables", "tahoe.spark.connect"}
+"""Modules that no process of a Spark Connect server imports, unless a function of the user does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,8 +240,7 @@ def carried() -> Callable[[], Any] | None:
     packed_here = getattr(None if spec is None else spec.loader, "packed", None)
     if packed_here is None:
         return None
-    load: Callable[[], Any] = _of_worker()["loader"](packed_here, _code_of_worker(), _digest_of(packed_here))
-    return load
+    return _loader_of(packed_here)
 
 
 def reviver() -> Callable[..., Any]:
@@ -268,6 +265,12 @@ def _task(code: object, digest: str, how: Callable[..., object], function: Calla
     return task
 
 
+def _loader_of(code: bytes) -> Callable[[], Any]:
+    """Return the function that loads packed modules in another process (`worker.loader`)."""
+    load: Callable[[], Any] = _of_worker()["loader"](code, _code_of_worker(), _digest_of(code))
+    return load
+
+
 def source_for_server(source: type, secrets: Mapping[str, str]) -> type:
     """Return a data source class to register with a server of Spark Connect, whose Python needs no Tahoe.
 
@@ -275,8 +278,7 @@ def source_for_server(source: type, secrets: Mapping[str, str]) -> type:
         source: the class of Tahoe that it uses there.
         secrets: the values of options by their placeholders in plans.
     """
-    code = _packed_for_server()
-    load = _of_worker()["loader"](code, _code_of_worker(), _digest_of(code))
+    load = _loader_of(_packed_for_server(_CLIENT_ONLY))
     source_class: type = _of_worker()["source_class"](load, f"{source.__module__}.{source.__qualname__}", dict(secrets))
     return source_class
 
@@ -295,12 +297,11 @@ class BatchFunction:
         self._pickled: bytes = pickler().dumps(function)
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[object, ...]]:
-        code = _packed_for_server(_COMMANDS_ONLY)
-        return _of_worker()["batch_function"], (_of_worker()["loader"](code, _code_of_worker(), _digest_of(code)), self._pickled)
+        return _of_worker()["batch_function"], (_loader_of(_packed_for_server(_COMMANDS_ONLY)), self._pickled)
 
 
 @cache
-def _packed_for_server(left_out: frozenset[str] = _CLIENT_ONLY) -> bytes:
+def _packed_for_server(left_out: frozenset[str]) -> bytes:
     texts = {
         package: {name: (files(package) / name).read_text(encoding="utf-8") for name in names}
         for package, names in _TEXTS.items()

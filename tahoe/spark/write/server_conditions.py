@@ -106,19 +106,18 @@ def checked_by_server(rows: DataFrame, config: TableConfig) -> CheckedRows:
         return CheckedRows(rows, config)
     conditions = [server_condition(rows.sparkSession, config, check, engine) for check, engine in engines]
     shaped, names = _fitted(rows, config, engines), rows.columns
-    flags = [condition.alias(f"{_COLUMN}{number}") for number, condition in enumerate(conditions)]
     checks = tuple(
-        RowCheck(f"{_COLUMN}{number}", check.name, check.text, tuple(_read(engine)))
-        for number, (check, engine) in enumerate(engines)
+        RowCheck(f"{_COLUMN}{number}", check.name, check.text, _read(engine)) for number, (check, engine) in enumerate(engines)
     )
+    flags = [condition.alias(check.column) for check, condition in zip(checks, conditions, strict=True)]
     left = {key: text for key, text in config.metadata.configuration.items() if key not in keys}
     rows = shaped.select(*map(sf.col, map(quote_identifier, names)), *flags)
     return CheckedRows(rows, replace(config, metadata=replace(config.metadata, configuration=left)), checks)
 
 
-def _read(engine: EngineText) -> dict[str, None]:
+def _read(engine: EngineText) -> tuple[str, ...]:
     """Return the columns that an expression reads, each once."""
-    return dict.fromkeys(reference.path[0] for reference in engine.reads)
+    return tuple(dict.fromkeys(reference.path[0] for reference in engine.reads))
 
 
 def _fitted(rows: DataFrame, config: TableConfig, engines: Sequence[tuple[Check, EngineText]]) -> DataFrame:

@@ -5,14 +5,14 @@ They are empty for Delta tables, whose files Python workers read. For files that
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
 from tahoe.base.exceptions import Unsupported
 from tahoe.spark.connect.requests.plan_parts import Message, expressions_of, outermost_relations, parts_of_message
 from tahoe.spark.connect.requests.plan_reads import inputs, reads_delta
 from tahoe.spark.portable.file_metadata import METADATA
-from tahoe.sql.dialect import tokenize
+from tahoe.sql.dialect import Token, tokenize
 from tahoe.sql.selects import selects_of
 
 FILE_FUNCTIONS = frozenset({"input_file_name", "input_file_block_start", "input_file_block_length"})
@@ -68,11 +68,16 @@ def _called_in_query(text: str, names: Collection[str]) -> Iterator[str]:
     selects = selects_of(tokens)
     reading = [number for token, number in zip(tokens, selects.of_tokens, strict=True) if token.name in names]
     may_read = None in reading or any(token.is_word("WITH") for token in tokens)
+    for place in _places_of_calls(tokens):
+        calling = selects.of_tokens[place]
+        if calling is None or may_read or any(selects.is_inside(number, calling) for number in reading):
+            yield tokens[place].text.lower()
+
+
+def _places_of_calls(tokens: Sequence[Token]) -> Iterator[int]:
     for place, (function, bracket) in enumerate(pairwise(tokens)):
         if function.text.lower() in FILE_FUNCTIONS and bracket.is_symbol("("):
-            calling = selects.of_tokens[place]
-            if calling is None or may_read or any(selects.is_inside(number, calling) for number in reading):
-                yield function.text.lower()
+            yield place
 
 
 def _calls(message: Message) -> Iterator[str]:
@@ -81,9 +86,7 @@ def _calls(message: Message) -> Iterator[str]:
         if kind == "unresolved_function" and message.unresolved_function.function_name.lower() in FILE_FUNCTIONS:
             yield message.unresolved_function.function_name.lower()
         elif kind == "expression_string":
-            calls = pairwise(tokenize(message.expression_string.expression))
-            yield from (
-                name.text.lower() for name, bracket in calls if bracket.is_symbol("(") and name.text.lower() in FILE_FUNCTIONS
-            )
+            tokens = tokenize(message.expression_string.expression)
+            yield from (tokens[place].text.lower() for place in _places_of_calls(tokens))
     for _, part in parts_of_message(message):
         yield from _calls(part)

@@ -14,9 +14,8 @@ from tahoe.base.exceptions import TahoeError
 from tahoe.spark.connect.requests.plan_parts import Message, expressions_of, outermost_relations, parts_of_message
 from tahoe.spark.connect.requests.plan_reads import delta_source, inputs
 from tahoe.spark.connect.requests.query_columns import names_in
-from tahoe.spark.connect.requests.query_versions import path_of
+from tahoe.spark.connect.requests.query_versions import request_of
 from tahoe.spark.connect.requests.server_source import table_with_options
-from tahoe.spark.names.options import read_request, travelling
 from tahoe.spark.portable.file_metadata import FILE_METADATA, METADATA, has_own_metadata
 from tahoe.sql.dialect import tokenize
 from tahoe.sql.stars import is_star, without_column
@@ -104,13 +103,9 @@ class _Request:
         return True
 
     def _has_metadata(self, source: Message) -> bool:
-        path = path_of(source)
-        if path is None:
-            return False
         try:
-            request = read_request(path, source.options, has_schema=False)
-            request = travelling(request) or request
-            if request.changes is not None:
+            request = request_of(source)
+            if request is None or request.changes is not None:
                 return False
             snapshot = table_with_options(self.spark, request.path, source.options).snapshot(request.version, request.timestamp)
         except TahoeError:  # the server raises it, or reads a table that this client cannot read

@@ -14,7 +14,7 @@ from typing import Any
 from tahoe.base.exceptions import TahoeError
 from tahoe.settings.warn_once import warn_once
 from tahoe.spark.connect.requests.server_source import table_with_options
-from tahoe.spark.names.options import path_option, read_request, travelling
+from tahoe.spark.names.options import ReadRequest, path_option, read_request, travelling
 
 _OPTION = "queryVersion"
 _OWN_VALUE = re.compile(r"\d+:.+")
@@ -45,20 +45,24 @@ def read_one_version(spark: Any, sources: Iterable[Any]) -> None:
 
 def _path_of_newest(source: Any) -> str | None:
     """Return the path of a read of the newest version, or of changes up to it; None for every other read, and for an invalid one."""
-    path = path_of(source)
-    if path is None:
-        return None
     try:
-        request = read_request(path, source.options, has_schema=False)
-        is_newest = request.version is None and request.timestamp is None and travelling(request) is None
+        request = request_of(source)
     except TahoeError:  # the server raises it
         return None
-    return path if is_newest else None
+    is_newest = request is not None and request.version is None and request.timestamp is None
+    return request.path if request is not None and is_newest else None
 
 
-def path_of(source: Any) -> str | None:
-    """Return the path of a read (``spark.connect.Read.DataSource``); None for none or several."""
-    return path_option(source.options) if not source.paths else source.paths[0] if len(source.paths) == 1 else None
+def request_of(source: Any) -> ReadRequest | None:
+    """Return the request of a read (``spark.connect.Read.DataSource``); None for a read without a path, or with several.
+
+    Raises `InvalidRequest` for invalid options.
+    """
+    path = path_option(source.options) if not source.paths else source.paths[0]
+    if path is None or len(source.paths) > 1:
+        return None
+    request = read_request(path, source.options, has_schema=False)
+    return travelling(request) or request
 
 
 def _newest_version(spark: Any, path: str, options: Mapping[str, str]) -> str | None:

@@ -65,7 +65,11 @@ class SourceOptions(FollowOptions):
         try:
             re.compile(self.exclude_regex or "")
         except re.error as error:
-            raise _illegal("excludeRegex", self.exclude_regex, f"a regular expression ({error})") from error
+            raise InvalidRequest(
+                f"Invalid value '{self.exclude_regex}' for the option 'excludeRegex': a regular expression ({error}) is expected.",
+                code="DELTA_REGEX_OPT_SYNTAX_ERROR",
+                option="excludeRegex",
+            ) from error
 
     @property
     def limits(self) -> Limits:

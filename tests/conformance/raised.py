@@ -15,6 +15,8 @@ __all__ = ["Raised", "raised_by"]
 
 _WRAPPERS = ("TASK_WRITE_FAILED", "STREAM_FAILED", "_LEGACY_ERROR_TEMP_")
 """Conditions that say only that something else failed, or that have no name."""
+_OF_A_STREAM = re.compile(r"terminated with exception: \[([\w.]+)\]")
+"""The cause of a stream's failure may be an exception of Python, which the JVM knows only by its message."""
 _UNKNOWN_TO_SPARK = re.compile(r"Cannot find main error class '(\w+)'")
 """delta-spark raises some of its conditions as an exception of Spark's, whose table of messages does not have them."""
 _CLASSES_OF_ANY_ERROR = ("UnknownException", "Py4JJavaError", "SparkException", "StreamingQueryException")
@@ -53,7 +55,8 @@ def raised_by(error: Exception, folder: str) -> Raised:
     mro = {base.__name__ for base in type(error).__mro__} - {"object", "BaseException", "Exception"}
     messages = [str(error), *(str(cause.getMessage()) for cause in causes)]
     unknown = [match[1] for match in map(_UNKNOWN_TO_SPARK.search, messages) if match]
-    name = next(iter([*unknown, *conditions, *named, *classes]))
+    of_stream = [match[1] for match in map(_OF_A_STREAM.search, messages) if match]
+    name = next(iter([*unknown, *conditions, *of_stream, *named, *classes]))
     return Raised(name, frozenset({*classes, *mro}), "\n".join(dict.fromkeys(messages)).replace(folder, "{folder}"))
 
 

@@ -9,9 +9,9 @@ import pytest
 from tests.conformance import cases as suite
 from tests.conformance.cases import Case, load_cases, load_differences, parse_cases
 
-LEAST_CASES = 600
-LEAST_SUITES = 45
-MOST_DIFFERENCES = 10
+LEAST_CASES = 1700
+LEAST_SUITES = 150
+MOST_DIFFERENCES = 12
 
 
 @pytest.fixture(scope="module")

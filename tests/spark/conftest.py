@@ -21,7 +21,7 @@ with warnings.catch_warnings():
 
 import tahoe
 from tests.java_options import JAVA_OPTIONS
-from tests.spark.connect_server import server_session
+from tests.spark.connect_server import connected, drop_all, remote, server
 
 SETTINGS = {
     "spark.driver.extraJavaOptions": JAVA_OPTIONS,
@@ -146,14 +146,24 @@ def path(tmp_path: Path) -> str:
     return str(tmp_path / "table")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def server_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the log and the events of a server of Spark Connect."""
+    """The folder of the log and the events of the server of Spark Connect."""
     return tmp_path_factory.mktemp("server")
 
 
+@pytest.fixture(scope="session")
+def shared_server(server_folder: Path, java_options: str) -> Iterator[str]:
+    """The URL of a server of Spark Connect whose Python has no Tahoe."""
+    with server(server_folder, java_options) as url:
+        yield url
+
+
 @pytest.fixture(scope="module")
-def connect(server_folder: Path, java_options: str) -> Iterator[Any]:
-    """A session of a server of Spark Connect whose Python has no Tahoe."""
-    with server_session(server_folder, java_options) as session:
-        yield session
+def connect(shared_server: str) -> Iterator[Any]:
+    """A session of that server, whose catalog is empty before each module."""
+    session = connected(shared_server)
+    yield session
+    with remote():
+        drop_all(session)
+        session.stop()

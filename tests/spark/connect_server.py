@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-__all__ = ["connected", "python_without_tahoe", "remote", "server", "server_process", "server_session"]
+__all__ = ["connected", "drop_all", "python_without_tahoe", "remote", "server", "server_process", "server_session"]
 
 _MODE = "SPARK_CONNECT_MODE_ENABLED"
 
@@ -132,6 +132,17 @@ def connected(url: str, **options: Any) -> Any:
 
     with remote():
         return tahoe.enable(SparkSession.builder.remote(url).create(), **options)
+
+
+def drop_all(session: Any) -> None:
+    """Drop the tables and the databases of the server's catalog, inside of `remote`."""
+    session.sql("USE default")
+    for database in session.catalog.listDatabases():
+        if database.name != "default":
+            session.sql(f"DROP DATABASE `{database.name}` CASCADE")
+    for table in session.catalog.listTables():
+        if not table.isTemporary:
+            session.sql(f"DROP {'VIEW' if table.tableType == 'VIEW' else 'TABLE'} `{table.name}`")
 
 
 @contextmanager

@@ -161,7 +161,11 @@ READS = _mistakes(
     ),
     ("delta.load(newer)", "DELTA_UNSUPPORTED_FEATURES_FOR_READ", ("/newer needs reader features", "Upgrade Tahoe")),
     ('delta.option("versionAsOf", 99).load(path)', "DELTA_VERSION_NOT_FOUND", ("/by_path has no version 99", "0 to 0")),
-    ('delta.option("versionAsOf", "x").load(path)', "DELTA_ILLEGAL_OPTION", ("'versionAsOf' must be a version", "'x'")),
+    (
+        'delta.option("versionAsOf", "x").load(path)',
+        "DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE",
+        ("'versionAsOf' must be a version", "'x'"),
+    ),
     (
         'delta.option("timestampAsOf", "2099-01-01").load(path)',
         "DELTA_TIMESTAMP_GREATER_THAN_COMMIT",

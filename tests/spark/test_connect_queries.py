@@ -21,9 +21,9 @@ pytestmark = [pytest.mark.soak, pytest.mark.timeout(3000)]
 
 
 @pytest.fixture(scope="module")
-def connect(server_folder: Path, java_options: str) -> Iterator[Any]:
+def connect(tmp_path_factory: pytest.TempPathFactory, java_options: str) -> Iterator[Any]:
     """A session of a server without Tahoe."""
-    with server_session(server_folder, java_options, "3g") as session:
+    with server_session(tmp_path_factory.mktemp("server"), java_options, "3g") as session:
         yield session
 
 

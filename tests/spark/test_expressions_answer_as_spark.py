@@ -307,26 +307,20 @@ def table() -> pa.Table:
 
 def of_spark(session: SparkSession, data: pa.Table, texts: list[str]) -> list[Answer]:
     frame = session.createDataFrame(data)
-    actual: list[Answer] = []
-    for start in range(0, len(texts), BATCH):
-        batch = texts[start : start + BATCH]
-        try:
-            actual += spark_columns(frame, batch)
-        except PySparkException:
-            actual += [item for text in batch for item in spark_alone(frame, text)]
-    return actual
+    starts = range(0, len(texts), BATCH)
+    return [answer for start in starts for answer in spark_answers(frame, texts[start : start + BATCH])]
 
 
-def spark_columns(frame: Any, texts: list[str]) -> list[Answer]:
-    collected = frame.selectExpr(*(f"({text}) AS e{i}" for i, text in enumerate(texts))).toArrow()
-    return [(plain(from_arrow_type(column.type)), listed(column)) for column in collected.columns]
-
-
-def spark_alone(frame: Any, text: str) -> list[Answer]:
+def spark_answers(frame: Any, texts: list[str]) -> list[Answer]:
+    """An error hides the values of all columns beside its own: such a query is split in two."""
     try:
-        return spark_columns(frame, [text])
+        collected = frame.selectExpr(*(f"({text}) AS e{i}" for i, text in enumerate(texts))).toArrow()
     except PySparkException as error:
-        return [("error", str(error.getCondition()).split(".")[0])]
+        if len(texts) == 1:
+            return [("error", str(error.getCondition()).split(".")[0])]
+        middle = len(texts) // 2
+        return spark_answers(frame, texts[:middle]) + spark_answers(frame, texts[middle:])
+    return [(plain(from_arrow_type(column.type)), listed(column)) for column in collected.columns]
 
 
 def of_tahoe(text: str, data: pa.Table) -> Answer:
@@ -376,7 +370,7 @@ def near(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-@pytest.mark.parametrize("group", ["ARITHMETIC", "CASTS", "LOGIC", "TEXTS", "TIMES", "NESTED"])
+@pytest.mark.parametrize("group", ["CASTS", "ARITHMETIC", "LOGIC", "TEXTS", "TIMES", "NESTED"])
 def test_expressions_have_the_meaning_of_spark(plain_spark: SparkSession, group: str) -> None:
     assert len(KINDS) == len(sql_model.POOLS)
     assert_same(plain_spark, globals()[group])

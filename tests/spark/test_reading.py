@@ -464,9 +464,9 @@ class TestTimeTravel:
             ({"timestampAsOf": "2026-01-02"}, "", "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"),
             ({"timestampAsOf": "2025-01-02"}, "", "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION"),
             ({"timestampAsOf": "yesterday-ish"}, "", "DELTA_TIMESTAMP_INVALID"),
-            ({"timestampAsOf": "2026-01-01", "versionAsOf": "1"}, "", "DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS"),
+            ({"timestampAsOf": "2026-01-01", "versionAsOf": "1"}, "", "DELTA_ONEOF_IN_TIMETRAVEL"),
             ({"versionAsOf": "1"}, "@v1", "DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS"),
-            ({"versionAsOf": "one"}, "", "DELTA_ILLEGAL_OPTION"),
+            ({"versionAsOf": "one"}, "", "DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE"),
             ({}, "-not-there", "PATH_NOT_FOUND"),
         ],
     )

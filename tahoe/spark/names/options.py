@@ -87,7 +87,7 @@ def read_request(path: str, options: Mapping[str, str], has_schema: bool) -> Rea
     version, timestamp = lowered.get("versionasof"), lowered.get("timestampasof")
     if version is not None and timestamp is not None:
         raise InvalidRequest(
-            "Give versionAsOf or timestampAsOf, not both.", code="DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS"
+            f"Give versionAsOf or timestampAsOf, not both: found '{version}' and '{timestamp}'.", code="DELTA_ONEOF_IN_TIMETRAVEL"
         )
     if any(boolean_option(lowered, name, False) for name in _CHANGE_FEED):
         for name, value in (("versionAsOf", version), ("timestampAsOf", timestamp)):
@@ -103,9 +103,13 @@ def read_request(path: str, options: Mapping[str, str], has_schema: bool) -> Rea
 
 
 def version_of(text: str) -> int:
-    """Return the version in a text. Raises `InvalidRequest` (`DELTA_ILLEGAL_OPTION`) for an invalid one."""
-    if not text.strip().isdecimal():
-        raise illegal_option("versionAsOf", text, "must be a version, a number of 0 or more")
+    """Return the version in a text. Raises `InvalidRequest` (``DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE``) for an invalid one."""
+    if not (text.isascii() and text.isdecimal()):
+        raise InvalidRequest(
+            f"The option 'versionAsOf' must be a version, a number of 0 or more, found '{text}'.",
+            code="DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE",
+            option="versionAsOf",
+        )
     return int(text)
 
 

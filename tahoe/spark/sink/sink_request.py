@@ -1,7 +1,7 @@
 """Converts the output mode, partitioning and options of a stream's writer to a request, checked when the query starts. Pure.
 
 Each commit of a stream records its own transaction identifier: the id of the query and the number of the batch. So transaction options and
-settings of the session have no effect.
+settings of the session have no effect. One transaction option without the other is an error, as for other writers.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from tahoe.base.exceptions import Unsupported
 from tahoe.schema.evolve import can_coerce
 from tahoe.settings.stream_writer_options import check_stream_writer_options
 from tahoe.spark.commands.write_options import Insert, WriterCall, insert_request
+from tahoe.spark.write.idempotent import application
 
 _MODES = {"append": "Append", "complete": "Overwrite"}
 _OF_SPARK = ("checkpointlocation", "queryname", "path")
@@ -36,7 +37,7 @@ def sink_request(
 
     Raises:
         Unsupported: ``DELTA_UNSUPPORTED_OUTPUT_MODE``; options whose expected effect is not supported.
-        InvalidRequest: options with invalid values.
+        InvalidRequest: options with invalid values, and one transaction option without the other.
     """
     mode = _MODES.get(output_mode.lower())
     if mode is None:
@@ -45,6 +46,8 @@ def sink_request(
             "MERGE for rows that change.",
             code="DELTA_UNSUPPORTED_OUTPUT_MODE",
         )
+    lowered = {key.lower(): text for key, text in options.items()}
+    application(lowered.get("txnappid"), lowered.get("txnversion"))
     check_stream_writer_options(options)
     followed = {
         key: text

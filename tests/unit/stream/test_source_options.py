@@ -19,7 +19,7 @@ from tahoe.stream.source_options import SourceOptions
         ({"starting_version": "newest"}, "DELTA_ILLEGAL_OPTION"),
         ({"max_files_per_trigger": 0}, "DELTA_ILLEGAL_OPTION"),
         ({"max_bytes_per_trigger": 0}, "DELTA_ILLEGAL_OPTION"),
-        ({"exclude_regex": "("}, "DELTA_ILLEGAL_OPTION"),
+        ({"exclude_regex": "("}, "DELTA_REGEX_OPT_SYNTAX_ERROR"),
     ],
 )
 def test_contradictory_options_are_refused(options: dict[str, Any], code: str) -> None:

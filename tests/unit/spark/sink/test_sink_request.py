@@ -23,9 +23,11 @@ def test_a_stream_has_no_other_number_than_its_own() -> None:
     settings = {"spark.databricks.delta.write.txnAppId": "a", "spark.databricks.delta.write.txnVersion": "1"}
     assert sink_request("append", None, {}, settings).options.app is None
     reset_warnings()
-    with pytest.warns(TahoeWarning, match="txnAppId"):
-        request = sink_request("append", None, {"txnAppId": "a"}, {})
+    with pytest.warns(TahoeWarning, match="txnAppId|txnVersion"):
+        request = sink_request("append", None, {"txnAppId": "a", "TXNVERSION": "1"}, {})
     assert request.options.app is None
+    with pytest.raises(InvalidRequest, match="both txnAppId and txnVersion"):
+        sink_request("append", None, {"txnAppId": "a"}, {})
 
 
 def test_refused_options_are_named() -> None:

@@ -15,9 +15,6 @@ HERE = Path(__file__).parent
 CASES = HERE / "cases"
 DIFFERENCES = HERE / "differences.toml"
 LINES_OF_A_FILE = 600
-ONE_IN = 50
-"""The part of the cases that is in the sample of `make test`."""
-
 Step = str | Mapping[str, Any]
 """SQL text, or a table of the arguments of one action of the DataFrame API (`steps.py`)."""
 
@@ -119,9 +116,9 @@ def load_differences() -> dict[str, Difference]:
     return differences
 
 
-def sample(cases: Sequence[Case]) -> list[Case]:
-    """One case in `ONE_IN`, by a hash of the name: a new case does not change which of the others are in the sample."""
-    return [case for case in cases if zlib.crc32(case.name.encode()) % ONE_IN == 0]
+def sample(cases: Sequence[Case], one_in: int) -> list[Case]:
+    """One case in `one_in`, by a hash of the name: a new case does not change which of the others are in the sample."""
+    return [case for case in cases if zlib.crc32(case.name.encode()) % one_in == 0]
 
 
 def _case(file: str, suite: str | None, entry: Mapping[str, Any]) -> Case:

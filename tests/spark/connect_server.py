@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import random
 import site
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -56,9 +57,7 @@ def server_process(
 
     home = Path(pyspark.__file__).parent
     python = str(python_without_tahoe(folder))
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = _free_port()
     settings = {
         "spark.connect.grpc.binding.port": str(port),
         "spark.driver.extraJavaOptions": f"{java_options} -Dderby.system.home={folder}/derby",
@@ -95,6 +94,15 @@ def server_process(
             yield f"sc://127.0.0.1:{port}", process
         finally:
             process.terminate()
+
+
+def _free_port() -> int:
+    """A port below those that the system gives to outgoing connections: one of these could take it until the server has started."""
+    for port in random.sample(range(20_000, 32_000), 100):
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("none of 100 ports is free")
 
 
 def _wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:

@@ -278,7 +278,7 @@ def sources(spark: SparkSession) -> Iterator[None]:
 
 
 @pytest.mark.damages_tables
-@pytest.mark.parametrize("case", sampled(CASES, 3), ids=[name for name, _, _ in CASES])
+@pytest.mark.parametrize("case", sampled(CASES, 6), ids=[name for name, _, _ in CASES])
 def test_nothing_that_breaks_after_the_last_commit_fails_a_statement(
     spark: SparkSession, sources: None, after: After, tmp_path: Path, caplog: pytest.LogCaptureFixture, case: Case
 ) -> None:

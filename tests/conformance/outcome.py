@@ -71,7 +71,7 @@ def _rows_or_error(spark: SparkSession, query: Step, folder: Path) -> Outcome:
 
 def difference_from(spark: SparkSession, expected: Expectation, outcome: Outcome) -> str | None:
     """A sentence for the first way in which an outcome is not the expected one, or None."""
-    if outcome.error_of_query is not None:
+    if outcome.error_of_query is not None and (outcome.error is None or expected.rows is not None):
         return f"the query after the step under test raised {outcome.error_of_query.text}"
     if expected.error is None and outcome.error is not None:
         return f"an error was raised, {outcome.error.text}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from tests.conformance.cases import Case, load_cases, load_differences, sample
 from tests.conformance.connect import kind_of, load_connect_differences
 from tests.conformance.engines import failure_of, runs_on_this_pyspark
-from tests.spark.connect_server import remote
+from tests.spark.connect_server import remote, server_session
 
 # A case compares rows and errors; a warning is neither.
 pytestmark = pytest.mark.filterwarnings("ignore::tahoe.exceptions.TahoeWarning")
@@ -34,11 +35,18 @@ def test_a_case_of_the_sample(connect: Any, tmp_path: Path, case: Case) -> None:
     _check(connect, tmp_path, case)
 
 
+@pytest.fixture(scope="module")
+def connect_for_all(tmp_path_factory: pytest.TempPathFactory, java_options: str) -> Iterator[Any]:
+    """A session of a server with memory for the queries of all streams, which Spark keeps for an hour (`test_connect_memory.py`)."""
+    with server_session(tmp_path_factory.mktemp("server"), java_options, "8g") as session:
+        yield session
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("case", _CASES, ids=lambda case: case.id)
 @pytest.mark.usefixtures("spark")
-def test_a_case(connect: Any, tmp_path: Path, case: Case) -> None:
-    _check(connect, tmp_path, case)
+def test_a_case(connect_for_all: Any, tmp_path: Path, case: Case) -> None:
+    _check(connect_for_all, tmp_path, case)
 
 
 def _check(connect: Any, folder: Path, case: Case) -> None:

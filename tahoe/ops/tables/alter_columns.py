@@ -322,6 +322,13 @@ def _check_type(snapshot: Snapshot, column: StructField, data_type: DataType, ch
         raise _unsupported_change(snapshot, name, column, replace(column, data_type=data_type), _NO_CAST)
     if old != PrimitiveType("void") and not (snapshot.config.properties.enable_type_widening and is_widening(old, data_type)):
         raise _unsupported_change(snapshot, name, column, replace(column, data_type=data_type))
+    if "delta.generationExpression" in column.metadata:
+        raise InvalidRequest(
+            f"The column {name} of table {snapshot.config.table} is generated, and its expression is {old}: the type cannot become "
+            f"{data_type}. Add another column.",
+            code="DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH",
+            column=name,
+        )
     refuse_dependents(snapshot.config, change.path)
 
 

@@ -11,7 +11,7 @@ import pytest
 from tahoe import Table
 from tahoe.base.exceptions import InvalidRequest, SchemaMismatch
 from tahoe.schema.arrow import to_arrow_type
-from tahoe.schema.types import ArrayType, DataType, DecimalType, PrimitiveType
+from tahoe.schema.types import ArrayType, DataType, DecimalType, PrimitiveType, StructField, StructType
 from tests.type_pairs import PAIRS
 
 P = PrimitiveType
@@ -199,6 +199,12 @@ def test_only_wider_types_are_given_and_only_where_the_table_widens(tmp_path):
     table.set_properties({"delta.enableTypeWidening": "false"})
     assert "'delta.enableTypeWidening' = 'true'" in refused(table.change_column, "s.x", data_type=P("long"))
     assert refused(table.replace_columns, pa.schema([("id", pa.int64()), ("c", pa.int64())])).startswith("DELTA_UNSUPPORTED")
+
+
+def test_a_generated_column_keeps_the_type_of_its_expression(tmp_path):
+    twice = StructField("twice", P("integer"), True, {"delta.generationExpression": "id * 2"})
+    table = Table.create(tmp_path, StructType((StructField("id", P("integer")), twice)), properties=WIDENS)
+    assert refused(table.change_column, "twice", data_type=P("long")).startswith("DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH")
 
 
 def test_columns_that_are_replaced_may_be_wider(tmp_path):

@@ -133,9 +133,10 @@ class _StreamReader(Sent, DataSourceStreamReader):
         self._read = read
         self._source: Source | None = Source(table.snapshot(read.version), table.snapshot, options)
         self._end: Position | None = None
+        self._is_started = False
 
     def __getstate__(self) -> dict[str, object]:
-        return {"_read": self._read, "_source": None, "_end": None}
+        return {"_read": self._read, "_source": None, "_end": None, "_is_started": True}
 
     def initialOffset(self) -> Offset:  # noqa: N802 - PySpark's name
         """Return the position before the first batch."""
@@ -149,7 +150,7 @@ class _StreamReader(Sent, DataSourceStreamReader):
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """Return the files between two positions."""
         assert self._source is not None
-        files = self._source.files(_position(start), Position.parse(json.dumps(end)))
+        files = self._source.files(self._position_of(start), Position.parse(json.dumps(end)))
         if self._source.options.read_change_feed:
             times = self._source.times(files)
             parts = binned(changes_in(self._source, tuple(files)))
@@ -162,12 +163,17 @@ class _StreamReader(Sent, DataSourceStreamReader):
         assert isinstance(partition, _Files | _Changes)
         return rows_of_batch(self._read, partition.files, partition.times if isinstance(partition, _Changes) else None)
 
+    def _position_of(self, offset: Offset) -> Position | None:
+        """Return the position of an offset, None for the beginning. The first one is where an earlier run of the query ended."""
+        position = None if offset == _BEGIN else Position.parse(json.dumps(offset))
+        if position is not None and not self._is_started:
+            assert self._source is not None
+            self._source.resume(position)
+        self._is_started = True
+        return position
+
     def _task(self) -> object:
         return sent_whole(worker.part, rows_of_batch, self._read)
-
-
-def _position(offset: Offset) -> Position | None:
-    return None if offset == _BEGIN else Position.parse(json.dumps(offset))
 
 
 def _offset(position: Position) -> Offset:
@@ -189,7 +195,7 @@ class _AdmittingReader(_StreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # type: ignore[override]  # noqa: N802
         assert self._source is not None
         everything = UNLIMITED if isinstance(limit, ReadAllAvailable) else None
-        position = _position(start)
+        position = self._position_of(start)
         end = self._source.plan(position, everything, self._end)
         # Spark compares offsets as text, and another writer may format the same position differently.
         return start if end == position else _offset(end)

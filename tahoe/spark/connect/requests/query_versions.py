@@ -49,8 +49,9 @@ def _path_of_newest(source: Any) -> str | None:
         request = request_of(source)
     except TahoeError:  # the server raises it
         return None
-    is_newest = request is not None and request.version is None and request.timestamp is None
-    return request.path if request is not None and is_newest else None
+    if request is None or request.version is not None or request.timestamp is not None:
+        return None
+    return request.path
 
 
 def request_of(source: Any) -> ReadRequest | None:

@@ -20,6 +20,7 @@ from tahoe.api.table import Table
 from tahoe.base.argument_checks import checked_arguments
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.protocol.column_values.identity import identity_metadata
+from tahoe.schema.types import GENERATION_EXPRESSION
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.checked_arguments import check_kind, checked_expression, checked_expressions, wrong_argument
 from tahoe.spark.commands.create import TableDefinition
@@ -375,7 +376,7 @@ class DeltaTableBuilder:
             explicit = generatedByDefaultAs is not None
             metadata |= identity_metadata(identity.start, identity.step, allow_explicit=explicit)
         else:
-            metadata["delta.generationExpression"] = generatedAlwaysAs
+            metadata[GENERATION_EXPRESSION] = generatedAlwaysAs
         present = {key: value for key, value in metadata.items() if value is not None}
         self._columns.append(StructField(colName, data_type, nullable, present))
         return self

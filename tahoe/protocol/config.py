@@ -15,7 +15,7 @@ from tahoe.protocol.protocols import check_readable, check_writable, features_of
 from tahoe.schema.evolve import check_duplicates
 from tahoe.schema.mapping import check_mapping_of_columns
 from tahoe.schema.text_limits import DECLARED_TYPE
-from tahoe.schema.types import DecimalType, PrimitiveType, StructType, is_opaque
+from tahoe.schema.types import GENERATION_EXPRESSION, DecimalType, PrimitiveType, StructType, is_opaque
 from tahoe.schema.walk import all_fields, struct_fields
 from tahoe.schema.widening import NO_WIDENING, Widening, check_type_changes
 
@@ -196,7 +196,7 @@ class TableConfig:
         in_structs = {id(column) for column in struct_fields(self.schema)}
         for column in all_fields(self.schema):
             keys = column.metadata
-            if "delta.generationExpression" in keys:
+            if GENERATION_EXPRESSION in keys:
                 name = f"generatedColumns (column {column.name})"
                 is_enforced = id(column) in top_level and Feature.GENERATED_COLUMNS in self.features
                 yield Feature.GENERATED_COLUMNS if is_enforced else name, name

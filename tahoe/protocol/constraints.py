@@ -41,10 +41,9 @@ from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, EXISTS_
 from tahoe.protocol.column_values.identity import IDENTITY, check_new_identity
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.features import Feature, Use, check_columns
-from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType, is_opaque
+from tahoe.schema.types import GENERATION_EXPRESSION, ArrayType, DataType, MapType, StructField, StructType, is_opaque
 
 _PREFIX = "delta.constraints."
-_GENERATION = "delta.generationExpression"
 _INVARIANTS = "delta.invariants"
 
 
@@ -322,7 +321,7 @@ def recomputed(schema: StructType, rows: pa.Table, written: Iterable[str], table
 
 def base_columns(schema: StructType) -> StructType:
     """Return the columns that a generated column may read: those that are not generated."""
-    return StructType(tuple(field for field in schema if _GENERATION not in field.metadata))
+    return StructType(tuple(field for field in schema if not field.is_generated))
 
 
 def with_optional_generated(schema: StructType) -> StructType:
@@ -332,7 +331,7 @@ def with_optional_generated(schema: StructType) -> StructType:
 
 def is_filled_in(field: StructField) -> bool:
     """Whether the table fills in a column that rows lack: a generated column, an identity column, or one with a default."""
-    return any(key in (_GENERATION, CURRENT_DEFAULT) or key.startswith(IDENTITY) for key in field.metadata)
+    return any(key in (GENERATION_EXPRESSION, CURRENT_DEFAULT) or key.startswith(IDENTITY) for key in field.metadata)
 
 
 def spark_text(expression: Expression) -> str:
@@ -442,7 +441,7 @@ _READ = _LongConditions()
 def _generated(schema: StructType, table: str, time_zone: str) -> Iterator[Generated]:
     base = base_columns(schema)
     for field in schema:
-        text = field.metadata.get(_GENERATION)
+        text = field.metadata.get(GENERATION_EXPRESSION)
         if text is None:
             continue
         try:

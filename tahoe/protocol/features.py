@@ -12,7 +12,7 @@ from typing import Any
 
 from tahoe.base.exceptions import InvalidRequest, TahoeError, Unsupported
 from tahoe.protocol.properties import TableProperties
-from tahoe.schema.types import DataType, PrimitiveType, StructField, StructType, is_geospatial
+from tahoe.schema.types import GENERATION_EXPRESSION, DataType, PrimitiveType, StructField, StructType, is_geospatial
 from tahoe.schema.walk import paths_of_type, primitives
 
 
@@ -258,7 +258,7 @@ _ROWS = (
         removal="constraints dropped",
     ),
     TableFeature(Feature.CHANGE_DATA_FEED, legacy=(1, 4), enabled_by_property="delta.enableChangeDataFeed"),
-    TableFeature(Feature.GENERATED_COLUMNS, is_enforced=True, legacy=(1, 4), enabled_by_field=_has("delta.generationExpression")),
+    TableFeature(Feature.GENERATED_COLUMNS, is_enforced=True, legacy=(1, 4), enabled_by_field=_has(GENERATION_EXPRESSION)),
     TableFeature(
         Feature.COLUMN_MAPPING,
         reader=True,

@@ -20,6 +20,8 @@ PRIMITIVES = frozenset(
         *("void", "variant"),
     }
 )
+GENERATION_EXPRESSION = "delta.generationExpression"
+"""The key of a generated column's expression in its metadata."""
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 
 
@@ -110,6 +112,11 @@ class StructField:
         """The column id of column mapping, or None."""
         number = self.metadata.get("delta.columnMapping.id")
         return None if number is None else int(number)
+
+    @property
+    def is_generated(self) -> bool:
+        """Whether an expression over other columns computes the values (PROTOCOL.md, "Generated Columns")."""
+        return GENERATION_EXPRESSION in self.metadata
 
     def to_json_value(self) -> Any:
         """Return the field's object in `schemaString`, its metadata included."""

@@ -239,7 +239,7 @@ class Snapshot:
         return self._log.scan(predicate, self.schema, self.partition_columns, files=files)
 
     def _with_implied(self, predicate: Predicate) -> Predicate:
-        if not any("delta.generationExpression" in self.schema.field(name).metadata for name in self.partition_columns):
+        if not any(self.schema.field(name).is_generated for name in self.partition_columns):
             return predicate
         from tahoe.protocol.column_values.partition_filters import generated_partitions, with_implied  # few tables need it
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.mapping import explode, transform_fields
-from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from tahoe.schema.types import GENERATION_EXPRESSION, ArrayType, DataType, MapType, StructField, StructType
 from tahoe.schema.widening import is_widening
 from tahoe.stream.schema_changes import reads
 
@@ -42,7 +42,7 @@ def _of_reader(metadata: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in metadata.items() if name not in _OF_WRITERS and not name.startswith("delta.identity.")}
 
 
-_OF_WRITERS = frozenset({"delta.generationExpression"})
+_OF_WRITERS = frozenset({GENERATION_EXPRESSION})
 
 
 def _of_delta(config: TableConfig) -> dict[str, str]:

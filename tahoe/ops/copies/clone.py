@@ -29,7 +29,7 @@ from tahoe.protocol.protocols import features_of, normalise, upgraded
 from tahoe.protocol.row_tracking import with_materialized_columns
 from tahoe.protocol.statistics.collect import check_statistics_columns
 from tahoe.schema.mapping import explode
-from tahoe.schema.types import StructField, schema_from_json
+from tahoe.schema.types import GENERATION_EXPRESSION, StructField, schema_from_json
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import decode_path, is_outside
 from tahoe.store.log_store import LogStore
@@ -200,7 +200,7 @@ def _metadata(source: CloneSource, target: Snapshot | None, request: CloneReques
 
 def _generated(column: StructField) -> tuple[str, str] | None:
     """Return the physical name and the expression of a generated column; None for any other column."""
-    expression = column.metadata.get("delta.generationExpression")
+    expression = column.metadata.get(GENERATION_EXPRESSION)
     return None if expression is None else (column.physical_name, str(expression))
 
 

@@ -24,7 +24,7 @@ from tahoe.ops.copies.iceberg_columns import places_in_file
 from tahoe.protocol.partition import serialize
 from tahoe.schema.arrow import to_arrow_type
 from tahoe.schema.mapping import ID_KEY, PHYSICAL_NAME_KEY
-from tahoe.schema.types import PrimitiveType, StructField, StructType
+from tahoe.schema.types import GENERATION_EXPRESSION, PrimitiveType, StructField, StructType
 
 if TYPE_CHECKING:
     from pyarrow.parquet import FileMetaData
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from tahoe.ops.copies.iceberg_snapshot import IcebergFile, IcebergSnapshot
 
 
-_GENERATION = "delta.generationExpression"
 _TIMES = ("timestamp", "timestamp_ntz")
 _WHOLE = ("integer", "long")
 _UTC = re.compile(
@@ -108,7 +107,10 @@ def with_generated(schema: StructType, partitions: Iterable[Partition], last_id:
             continue
         last_id += 1
         physical = partition.name if partition.name.lower() not in taken else f"{partition.name}-{last_id}"
-        source, metadata = partition.path[-1], {ID_KEY: last_id, PHYSICAL_NAME_KEY: physical, _GENERATION: partition.expression}
+        source, metadata = (
+            partition.path[-1],
+            {ID_KEY: last_id, PHYSICAL_NAME_KEY: physical, GENERATION_EXPRESSION: partition.expression},
+        )
         if "comment" in source.metadata:
             metadata["comment"] = source.metadata["comment"]
         columns.append(StructField(partition.name, partition.kind, source.nullable or len(partition.path) > 1, metadata))

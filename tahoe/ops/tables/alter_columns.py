@@ -290,7 +290,7 @@ def _with_declared(snapshot: Snapshot, column: StructField, new: StructField, ch
 
 def _with_default(snapshot: Snapshot, column: StructField, change: ColumnChange) -> StructField:
     config, name = snapshot.config, name_of(change.path)
-    if len(change.path) > 1 or "delta.generationExpression" in column.metadata:
+    if len(change.path) > 1 or column.is_generated:
         raise InvalidRequest(
             f"ALTER TABLE cannot give {name} of table {config.table} a default value: fields of structs and generated columns have none. "
             "Name a column whose values rows bring.",
@@ -322,7 +322,7 @@ def _check_type(snapshot: Snapshot, column: StructField, data_type: DataType, ch
         raise _unsupported_change(snapshot, name, column, replace(column, data_type=data_type), _NO_CAST)
     if old != PrimitiveType("void") and not (snapshot.config.properties.enable_type_widening and is_widening(old, data_type)):
         raise _unsupported_change(snapshot, name, column, replace(column, data_type=data_type))
-    if "delta.generationExpression" in column.metadata:
+    if column.is_generated:
         raise InvalidRequest(
             f"The column {name} of table {snapshot.config.table} is generated, and its expression is {old}: the type cannot become "
             f"{data_type}. Add another column.",

@@ -121,7 +121,7 @@ def check_new_identity(schema: StructType, partition_columns: Iterable[str], tab
             raise _refused(column, table, "ILLEGAL_STEP", "has the step 0; IDENTITY column step cannot be 0, give another")
         if column.name.lower() in partitioned:
             raise _refused(column, table, "PARTITION_NOT_SUPPORTED", "cannot partition the table; partition it by another column")
-        if "delta.generationExpression" in column.metadata:
+        if column.is_generated:
             raise _refused(column, table, "WITH_GENERATED_EXPRESSION", "has an expression too; leave one of the two out")
         identity_of(column, table)
 

@@ -25,9 +25,8 @@ from tahoe.expr.tree.predicate import And, Or, Predicate, all_of, any_of, normal
 from tahoe.protocol.column_values.generated_partition import GeneratedPartition
 from tahoe.protocol.column_values.monotonic_expressions import grows
 from tahoe.protocol.column_values.time_parts import TimeParts, time_parts
-from tahoe.schema.types import PrimitiveType, StructField, StructType
+from tahoe.schema.types import GENERATION_EXPRESSION, PrimitiveType, StructField, StructType
 
-_GENERATION = "delta.generationExpression"
 _FLOATS = (PrimitiveType("float"), PrimitiveType("double"))
 
 
@@ -36,9 +35,9 @@ def generated_partitions(schema: StructType, partition_columns: Iterable[str]) -
 
     An expression that is not understood is skipped: readers do not need it.
     """
-    base = StructType(tuple(column for column in schema if _GENERATION not in column.metadata))
+    base = StructType(tuple(column for column in schema if not column.is_generated))
     columns = (schema.field(name) for name in partition_columns)
-    understood = (_understood(column, base) for column in columns if _GENERATION in column.metadata)
+    understood = (_understood(column, base) for column in columns if column.is_generated)
     return tuple(partition for partition in understood if partition is not None)
 
 
@@ -63,7 +62,7 @@ def _implied(predicate: Predicate, partition: GeneratedPartition | TimeParts) ->
 
 def _understood(column: StructField, schema: StructType) -> GeneratedPartition | None:
     try:
-        value = parse_expression(str(column.metadata[_GENERATION]), schema)
+        value = parse_expression(str(column.metadata[GENERATION_EXPRESSION]), schema)
     except TahoeError:
         return None
     read = references_of(value)

@@ -8,12 +8,11 @@ from tahoe.base.exceptions import InvalidRequest
 from tahoe.ops.tables.cluster_by import clustered_by
 from tahoe.protocol.clustering import field_chain, named_path, shown_path
 from tahoe.protocol.properties import validate_properties
-from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from tahoe.schema.types import GENERATION_EXPRESSION, ArrayType, DataType, MapType, StructField, StructType
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.jvm.translate import shown_metadata
 
-_GENERATED = "delta.generationExpression"
 _OF_MAPPING = frozenset({"delta.columnMapping.maxColumnId", "delta.columnMapping.maxcolumnid"})
 
 
@@ -129,7 +128,7 @@ def _of_types(data_type: DataType, defined: DataType, name: str) -> Iterator[str
 
 def _metadata(column: StructField) -> dict[str, object]:
     """Return the metadata that users define; ids and physical names are internal."""
-    generated = {key: value for key, value in column.metadata.items() if key == _GENERATED}
+    generated = {key: value for key, value in column.metadata.items() if key == GENERATION_EXPRESSION}
     return {**shown_metadata(column), **generated}
 
 

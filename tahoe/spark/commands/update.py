@@ -105,9 +105,5 @@ class _SparkUpdate(SparkEngine):
         schema = version.snapshot.schema
         extra = [sf.col(quote_identifier(name)) for name in rows.columns if schema.find(name) is None]
         updated = named(rows, version.alias).select(*self.new_values, *extra)
-        generated = [
-            column.name
-            for column in schema
-            if "delta.generationExpression" in column.metadata and column.name not in self.assigned
-        ]
+        generated = [column.name for column in schema if column.is_generated and column.name not in self.assigned]
         return recomputed(updated, config, {name: sf.col(CHOSEN) for name in generated}) if generated else updated

@@ -17,7 +17,7 @@ from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT
 from tahoe.protocol.column_values.identity import identity_metadata
 from tahoe.schema.column_edits import FIRST, NewColumn, Position
 from tahoe.schema.text_limits import DECLARED_TYPE
-from tahoe.schema.types import StructField
+from tahoe.schema.types import GENERATION_EXPRESSION, StructField
 from tahoe.schema.types import StructType as DeltaStruct
 from tahoe.snapshot.read_errors import naming_table
 from tahoe.snapshot.snapshot import Snapshot
@@ -171,7 +171,7 @@ def _columns(spark: SparkSession, columns: Sequence[parsed.ColumnText]) -> list[
 def _with_metadata(field: StructField, column: parsed.ColumnText) -> StructField:
     metadata = dict(field.metadata)
     if column.generated is not None:
-        metadata["delta.generationExpression"] = column.generated
+        metadata[GENERATION_EXPRESSION] = column.generated
     if column.default is not None:
         metadata[CURRENT_DEFAULT] = column.default
     if column.identity is not None:

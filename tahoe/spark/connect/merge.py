@@ -62,6 +62,7 @@ from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import is_filled_in
 from tahoe.protocol.row_tracking import materialized_columns
 from tahoe.schema.evolve import store_anything
+from tahoe.schema.types import GENERATION_EXPRESSION
 from tahoe.spark.commands.assignments import Assignment, Value
 from tahoe.spark.commands.conditions import OF_MERGE
 from tahoe.spark.commands.merge.builder import DeltaMergeBuilder
@@ -500,7 +501,7 @@ class _MatchedMerge:
     @property
     def _has_gaps(self) -> bool:
         """Whether a clause leaves columns to the table."""
-        groups = (*self._by_gaps(Action.UPDATE, "delta.generationExpression"), *self._by_gaps(Action.INSERT, None))
+        groups = (*self._by_gaps(Action.UPDATE, GENERATION_EXPRESSION), *self._by_gaps(Action.INSERT, None))
         return any(groups)
 
     def _live(self, adds: Sequence[AddFile]) -> int:
@@ -511,7 +512,7 @@ class _MatchedMerge:
 
     def _write_updates(self) -> list[AddFile]:
         added = []
-        for names, steps in self._by_gaps(Action.UPDATE, "delta.generationExpression").items():
+        for names, steps in self._by_gaps(Action.UPDATE, GENERATION_EXPRESSION).items():
             rows = sum(self.by_clause.get(step.number, 0) for step in steps)
             if rows:
                 added += self.rows.write(self._laid_out(self._updated(steps).drop(*names), rows))

@@ -160,7 +160,7 @@ class RemoteUpdate(RemoteEngine):
         columns = [sf.col(quote_identifier(name)) for name in rows.columns if schema.find(name) is None]
         for column in schema:
             inside = [assignment.inside() for assignment in self.assignments if assignment.path[0] == column.name]
-            if not inside and "delta.generationExpression" in column.metadata:
+            if not inside and column.is_generated:
                 continue  # computed again when the row is written
             old = Value(sf.col(quote_identifier(column.name)), column.data_type)
             fit = fit_of(self.rows.config.table, column, self.casts)

@@ -19,7 +19,7 @@ from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.protocol.clustering import shown_path
 from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, EXISTS_DEFAULT
 from tahoe.protocol.column_values.identity import identity_metadata
-from tahoe.schema.types import StructField, StructType, schema_from_json
+from tahoe.schema.types import GENERATION_EXPRESSION, StructField, StructType, schema_from_json
 from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.named import Creation, make_table
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
@@ -152,7 +152,7 @@ def _with_delta_metadata(column: StructField, parsed: JavaObject) -> StructField
     """Return the column with Delta's metadata keys for generated, default and identity values instead of Spark's."""
     metadata = {key: value for key, value in column.metadata.items() if key not in _OF_SPARK and not key.startswith("identity.")}
     if _GENERATED in column.metadata:
-        metadata["delta.generationExpression"] = column.metadata[_GENERATED]
+        metadata[GENERATION_EXPRESSION] = column.metadata[_GENERATED]
     if parsed.defaultValue().isDefined():
         metadata[CURRENT_DEFAULT] = str(parsed.defaultValue().get().originalSQL())
     if parsed.identityColumnSpec().isDefined():

@@ -22,7 +22,7 @@ from tahoe.protocol.column_values.identity import identity_of
 from tahoe.protocol.partition import deserialize
 from tahoe.schema.column_edits import not_there
 from tahoe.schema.text_limits import DECLARED_TYPE
-from tahoe.schema.types import schema_from_json
+from tahoe.schema.types import GENERATION_EXPRESSION, schema_from_json
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.frames import (
     DETAIL,
@@ -344,7 +344,7 @@ def _type(column: StructField) -> str:
 
 def _definition(column: StructField) -> str:
     comment = column.metadata.get("comment")
-    generation = column.metadata.get("delta.generationExpression")
+    generation = column.metadata.get(GENERATION_EXPRESSION)
     parts = [
         f"{quoted_if_needed(column.name)} {_type(column).upper() if column.dataType.simpleString().isidentifier() else _type(column)}",
         "" if generation is None else f"GENERATED ALWAYS AS ({generation})",

@@ -40,7 +40,7 @@ from tahoe.protocol.features import Feature
 from tahoe.protocol.partition import HIVE_NULL, deserialize, partition_folder, serialize
 from tahoe.schema.evolve import check_holds_data, without_void
 from tahoe.schema.mapping import explode
-from tahoe.schema.types import DataType, PrimitiveType, StructField
+from tahoe.schema.types import GENERATION_EXPRESSION, DataType, PrimitiveType, StructField
 from tahoe.spark.executors.footers import Describe, DescribedFile, WrittenFile, described_file
 from tahoe.spark.executors.shipped import raised, run_each
 from tahoe.spark.jvm.bridge import Jvm
@@ -66,7 +66,7 @@ _BLOOM = "parquet.bloom.filter.enabled#"
 # Fewer footers are read on the driver, in threads; more by Spark's executors.
 _FOOTERS_ON_DRIVER = 2_000
 _TASKS = 64
-_DEMANDING = ("delta.invariants", "delta.generationExpression")
+_DEMANDING = ("delta.invariants", GENERATION_EXPRESSION)
 _THREADS = 16
 _MOST_RECORDS, _COMPRESSION = "spark.sql.files.maxRecordsPerFile", "spark.sql.parquet.compression.codec"
 

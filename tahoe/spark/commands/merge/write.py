@@ -129,7 +129,7 @@ class MatchedMerge:
         """Recompute generated columns from their inputs, except in clauses that assign values to them; those are checked."""
         where = {}
         for column in self.rows.config.schema:
-            if "delta.generationExpression" in column.metadata:
+            if column.is_generated:
                 silent = [step for step in steps if not step.inside(column.name)]
                 if silent:
                     where[column.name] = is_of(silent)
@@ -141,7 +141,7 @@ class MatchedMerge:
         steps_by_columns: dict[tuple[str, ...], list[Step]] = {}
         for step in self.plan.of(Kind.NOT_MATCHED):
             silent = [column for column in self.rows.config.schema if is_filled_in(column) and not step.inside(column.name)]
-            if any("delta.generationExpression" not in column.metadata for column in silent):
+            if any(not column.is_generated for column in silent):
                 steps_by_columns.setdefault(tuple(column.name for column in silent), []).append(step)
         return steps_by_columns
 

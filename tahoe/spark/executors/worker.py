@@ -242,12 +242,24 @@ def source_class(load: Callable[[], Any], source: str, secrets: dict[str, str]) 
     """
     from pyspark.sql.datasource import DataSource
 
+    class Name(DataSource):
+        """Only the name of the source, which Spark puts into the errors of a task."""
+
+        @classmethod
+        def name(cls) -> str:
+            return "delta"
+
     class Delta(DataSource):
         """Creates the real source in each process. Its state travels as bytes, which any Python can unpickle."""
 
         def __init__(self, options: Any) -> None:
             self.options: dict[str, Any] = {name: secrets.get(value, value) for name, value in dict(options).items()}
             self.state: bytes | None = None
+            self.has_planned = False
+
+        def __reduce_ex__(self, protocol: Any) -> Any:
+            # A process that has planned pickles the source only as a part of its tasks: without Tahoe's code, which takes megabytes.
+            return (Name, ({},)) if self.has_planned else DataSource.__reduce_ex__(self, protocol)
 
         @classmethod
         def name(cls) -> str:
@@ -278,6 +290,7 @@ def source_class(load: Callable[[], Any], source: str, secrets: dict[str, str]) 
                 instance.__dict__.update(pickle.loads(self.state))
             result = getattr(instance, method)(*arguments)
             self.state = pickle.dumps(instance.__dict__)
+            self.has_planned = method != "schema"
             return result
 
     return Delta

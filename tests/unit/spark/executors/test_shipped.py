@@ -26,6 +26,7 @@ from tahoe.spark.executors import row_tasks, shipped, worker
 from tahoe.spark.executors.bin_tasks import rewritten_bin, rows_of_parts
 from tahoe.spark.executors.shard_encoder import encode_shard
 from tahoe.spark.executors.shipped import packed, sent_whole
+from tahoe.spark.portable.data_source import DeltaDataSource
 
 ELSEWHERE = """
 import pickle, sys
@@ -134,3 +135,25 @@ def test_a_value_of_another_part_takes_all_code_with_it() -> None:
     assert shipped._part_for(row_tasks.rows_at, shipped._pickled([TahoeError])) is shipped._ROWS
     assert shipped._part_for(row_tasks.rows_at, shipped._pickled([Table])) is None
     assert shipped._part_for(encode_shard, shipped._pickled([])) is None
+
+
+def test_the_code_of_the_planning_process_is_no_part_of_a_read_task(tmp_path: Path) -> None:
+    Table.create(tmp_path / "t", pa.schema({"id": pa.int64()})).append(pa.table({"id": [3]}))
+    source = shipped.source_for_server(DeltaDataSource, {})
+
+    def sizes(source_class: Any) -> list[object]:
+        from pyspark import cloudpickle
+
+        created = source_class({"path": str(tmp_path / "t")})
+        schema = created.schema()
+        sent = cloudpickle.dumps(created)
+        planning = cloudpickle.loads(sent)
+        planning.reader(schema)
+        in_tasks = cloudpickle.dumps(planning)
+        sys.meta_path[0].__exit__()
+        return [len(sent), len(in_tasks), cloudpickle.loads(in_tasks).name()]
+
+    sent, in_tasks, name = run_elsewhere(tmp_path, sizes, source)
+    assert sent > len(shipped.packed())
+    assert in_tasks < 5_000
+    assert name == "delta"

@@ -242,13 +242,6 @@ def source_class(load: Callable[[], Any], source: str, secrets: dict[str, str]) 
     """
     from pyspark.sql.datasource import DataSource
 
-    class Name(DataSource):
-        """Only the name of the source, which Spark puts into the errors of a task."""
-
-        @classmethod
-        def name(cls) -> str:
-            return "delta"
-
     class Delta(DataSource):
         """Creates the real source in each process. Its state travels as bytes, which any Python can unpickle."""
 
@@ -259,7 +252,7 @@ def source_class(load: Callable[[], Any], source: str, secrets: dict[str, str]) 
 
         def __reduce_ex__(self, protocol: Any) -> Any:
             # A process that has planned pickles the source only as a part of its tasks: without Tahoe's code, which takes megabytes.
-            return (Name, ({},)) if self.has_planned else DataSource.__reduce_ex__(self, protocol)
+            return (named_source, ()) if self.has_planned else DataSource.__reduce_ex__(self, protocol)
 
         @classmethod
         def name(cls) -> str:
@@ -294,6 +287,18 @@ def source_class(load: Callable[[], Any], source: str, secrets: dict[str, str]) 
             return result
 
     return Delta
+
+
+def named_source() -> Any:
+    """Return a data source that has only a name, which Spark puts into the errors of a task."""
+    from pyspark.sql.datasource import DataSource
+
+    class Name(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "delta"
+
+    return Name({})
 
 
 def batch_function(load: Callable[[], Any], function: bytes) -> Callable[[Any, int], None]:

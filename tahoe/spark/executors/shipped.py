@@ -265,8 +265,9 @@ def _task(code: object, digest: str, how: Callable[..., object], function: Calla
     return task
 
 
+@cache
 def _loader_of(code: bytes) -> Callable[[], Any]:
-    """Return the function that loads packed modules in another process (`worker.loader`)."""
+    """Return the function that loads packed modules in another process (`worker.loader`); each partition of a read asks for it."""
     load: Callable[[], Any] = _of_worker()["loader"](code, _code_of_worker(), _digest_of(code))
     return load
 

@@ -116,7 +116,6 @@ TESTED_ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         "ops/merge/match": _MERGE,
         "ops/merge/report": _MERGE,
         "ops/rows/assignments": "tests/unit/ops/rows/test_update.py",
-        "ops/rows/conditions": "tests/unit/ops/rows/test_delete.py",
         "ops/rows/engine": "tests/unit/ops/rows/test_delete.py",
         "ops/rows/insert": "tests/unit/api/test_table.py",
         "ops/rows/row_changes": _MODEL,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tahoe.sql.dialect import STRING, Cursor, tokenize
-from tahoe.sql.dml import expression_until, quoted_path
+from tahoe.sql.dml import expression_until, partition_value, quoted_path
 from tahoe.sql.table_name import TableName, take_table
 
 
@@ -178,11 +178,14 @@ class Describe:
 
     Args:
         kind: ``columns``, ``extended``, ``SHOW COLUMNS``, ``SHOW TBLPROPERTIES``, ``SHOW PARTITIONS`` or ``SHOW CREATE TABLE``.
+        key: the only property to show.
+        partition: the columns of PARTITION, each with its value as text.
     """
 
     table: TableName
     kind: str
     key: str | None = None
+    partition: tuple[tuple[str, str | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -414,21 +417,22 @@ def _alter(cursor: Cursor) -> TableStatement | None:
         return UnsetProperties(table, tuple(cursor.listed(lambda: _key(cursor))))
     if cursor.take("CLUSTER", "BY"):
         return ClusterBy(table, () if cursor.take("NONE") else _names(cursor))
-    if cursor.take("ALTER") or cursor.take("CHANGE"):
+    is_as_in_hive = cursor.take("CHANGE")
+    if is_as_in_hive or cursor.take("ALTER"):
         cursor.take("COLUMN")
-        return _changes(cursor, table)
+        return _changes(cursor, table, is_as_in_hive=is_as_in_hive)
     return Other(table, f"ALTER TABLE {cursor.peek().text.upper()}")
 
 
-def _changes(cursor: Cursor, table: TableName) -> ChangeColumns:
-    columns = [_change(cursor)]
+def _changes(cursor: Cursor, table: TableName, *, is_as_in_hive: bool) -> ChangeColumns:
+    columns = [_change(cursor, is_as_in_hive=is_as_in_hive)]
     while cursor.take_symbol(","):
-        columns.append(_change(cursor))
+        columns.append(_change(cursor, is_as_in_hive=False))
     cursor.end()
     return ChangeColumns(table, tuple(columns))
 
 
-def _change(cursor: Cursor) -> ChangedColumn:
+def _change(cursor: Cursor, *, is_as_in_hive: bool) -> ChangedColumn:
     names = cursor.dotted()
     parts: dict[str, Any] = {}
     if cursor.take("TYPE"):
@@ -443,12 +447,12 @@ def _change(cursor: Cursor) -> ChangedColumn:
         parts["comment"] = cursor.string()
     elif (after := _place(cursor)) is not None:
         parts["after"] = after
-    elif (cursor.peek().name or "").lower() == names[-1].lower():
+    elif is_as_in_hive and (cursor.peek().name or "").lower() == names[-1].lower():
         cursor.next()
         parts = {"data_type": _type_part(cursor), "comment": cursor.string() if cursor.take("COMMENT") else None}
         parts["after"] = _place(cursor)
     else:
-        cursor.fail("TYPE, SET, DROP, COMMENT, FIRST or AFTER, or the same name and a type")
+        cursor.fail("TYPE, SET, DROP, COMMENT, FIRST or AFTER; after CHANGE COLUMN also the same name and a type")
     return ChangedColumn(quoted_path(names), **parts)
 
 
@@ -519,7 +523,22 @@ def _show(cursor: Cursor) -> Describe | Other | None:
             key = None
             if table is not None and word == "TBLPROPERTIES" and cursor.peek().is_symbol("("):
                 (key,) = cursor.listed(lambda: _key(cursor))
+            has_partition = word == "PARTITIONS" and cursor.take("PARTITION")
+            partition = cursor.listed(lambda: _fixed_value(cursor)) if has_partition else []
+            if any(value is None for _, value in partition) or len({name for name, _ in partition}) < len(partition):
+                return None  # Spark's parser raises an error
             if table is None or not (cursor.at_end or cursor.peek().is_symbol(";")):
                 return None
-            return Describe(table, f"SHOW {word}", key)
+            return Describe(table, f"SHOW {word}", key, tuple(partition))
     return None
+
+
+def _fixed_value(cursor: Cursor) -> tuple[str, str | None]:
+    """Parse a column of PARTITION and its value, one constant; None for anything else."""
+    name, value = partition_value(cursor)
+    tokens = tokenize(value or "")
+    if len(tokens) == 1:
+        is_constant = tokens[0].kind == STRING or tokens[0].is_word("NULL", "TRUE", "FALSE") or tokens[0].text[0].isdigit()
+    else:
+        is_constant = len(tokens) == 2 and (tokens[0].is_symbol("-") or tokens[1].kind == STRING)
+    return name, value if is_constant else None

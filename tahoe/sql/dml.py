@@ -238,7 +238,7 @@ def _insert(cursor: Cursor, queries: str) -> Insert | None:
         return None
     cursor.take("TABLE")
     table = take_table(cursor) or cursor.fail("a table")
-    partition = cursor.listed(lambda: _partition(cursor)) if cursor.take("PARTITION") else []
+    partition = cursor.listed(lambda: partition_value(cursor)) if cursor.take("PARTITION") else []
     by_name = cursor.take("BY", "NAME")
     replace_where = None
     if cursor.take("REPLACE", "WHERE"):
@@ -253,7 +253,8 @@ def _insert(cursor: Cursor, queries: str) -> Insert | None:
     return Insert(table, overwrite, query, columns, by_name, tuple(partition), replace_where, evolves, head)
 
 
-def _partition(cursor: Cursor) -> tuple[str, str | None]:
+def partition_value(cursor: Cursor) -> tuple[str, str | None]:
+    """Parse a column of PARTITION, and its value as text; None without a value."""
     name = cursor.identifier()
     return name, expression_until(cursor, ",", ")") if cursor.take_symbol("=") else None
 

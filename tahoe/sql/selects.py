@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tahoe.sql.dialect import QUERY_WORDS, Token
+from tahoe.expr.parse.lexer import SYMBOL
+from tahoe.sql.dialect import QUERY_WORDS, Token, tokenize
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +46,16 @@ def selects_of(tokens: Sequence[Token]) -> Selects:
             opened.pop()
             outside.pop()
     return Selects(of_tokens, around)
+
+
+def has_subquery(expression: str) -> bool:
+    """Whether a query is part of an expression."""
+    tokens = tokenize(expression)
+    return any(_begins_query(*following) for following in zip(tokens, tokens[1:], tokens[2:], strict=False))
+
+
+def _begins_query(bracket: Token, word: Token, after: Token) -> bool:
+    if not bracket.is_symbol("("):
+        return False
+    # A column may have the name of one of the other words.
+    return word.is_word("SELECT") or (word.is_word("WITH", "TABLE", "VALUES") and (after.kind != SYMBOL or after.is_symbol("(")))

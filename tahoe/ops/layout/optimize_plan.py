@@ -11,7 +11,7 @@ from tahoe.ops.layout.bins import GIGABYTE, Bin, Rules, bins_of, one_bin_a_parti
 from tahoe.ops.layout.cluster_columns import cluster_columns, refuse_for_clustered
 from tahoe.ops.layout.cubes import LEAST_BYTES, TARGET_BYTES, CubePlan, CubeRules, plan_cubes
 from tahoe.ops.layout.curves import CURVES
-from tahoe.ops.rows.conditions import select_partitions
+from tahoe.ops.rows.conditions import PartitionFilter, select_partitions
 from tahoe.ops.tables.cluster_by import clustering_columns
 from tahoe.ops.tables.requests import OptimizeOptions
 from tahoe.protocol.actions import AddFile
@@ -29,6 +29,7 @@ class OptimizeRequest(OptimizeOptions):
         threads: the greatest number of bins that are rewritten concurrently.
         need_statistics: refuse to cluster by columns without statistics, by which files cannot be skipped.
         time_zone: the time zone of the session, for strings that become timestamps.
+        engine: evaluates conditions that Tahoe does not evaluate.
         is_auto: whether it is an auto compaction after a write.
     """
 
@@ -37,6 +38,7 @@ class OptimizeRequest(OptimizeOptions):
     threads: int = 15
     need_statistics: bool = True
     time_zone: str = "UTC"
+    engine: PartitionFilter | None = None
     is_auto: bool = False
 
     def __post_init__(self) -> None:
@@ -149,8 +151,8 @@ def plan_optimize(snapshot: Snapshot, request: OptimizeRequest) -> OptimizePlan:
     rules = Rules(target, request.min_file_size or target, request.max_deleted_rows_ratio)
     refuse_for_clustered(snapshot, where=request.where is not None, zorder_by=request.zorder_by, is_full=request.full)
     paths = cluster_columns(snapshot, request.zorder_by, need_statistics=request.need_statistics)
-    selected = select_partitions(snapshot, request.where, request.time_zone)
-    adds, request = selected.adds, replace(request, where=selected.condition)
+    selected = select_partitions(snapshot, request.where, request.time_zone, request.engine)
+    adds, request = selected.adds, replace(request, where=selected.condition, engine=None)  # the plan is sent to executors
     bins = one_bin_a_partition(adds) if paths else bins_of(adds, rules)
     clustered, cubes = clustering_columns(snapshot), None
     if clustered:

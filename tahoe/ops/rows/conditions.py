@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
@@ -17,6 +18,7 @@ from tahoe.ops.rows.row_changes import FileChange, bitmap, parts_with_positions,
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.partition import deserialize_column
 from tahoe.schema.arrow_values import array
+from tahoe.schema.types import StructType
 from tahoe.snapshot.read_errors import naming
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.side_by_side import in_threads
@@ -30,6 +32,27 @@ _OF_PARTITIONS = {
     "PARSE_SYNTAX_ERROR": "DELTA_FAILED_RECOGNIZE_PREDICATE",
 }
 """Error codes for conditions on partitions, by the codes of the same errors in other conditions."""
+_ONLY_BY_ENGINE = (
+    "TAHOE_EXPRESSION_NOT_ALLOWED",
+    "TAHOE_EXPRESSION_TOO_LONG",
+    "TAHOE_EXPRESSION_TOO_DEEP",
+    "PARSE_SYNTAX_ERROR",
+)
+
+
+class PartitionFilter(Protocol):
+    """An engine that evaluates conditions on partitions which Tahoe does not evaluate itself, such as those on the current time."""
+
+    def __call__(self, where: str, columns: StructType, partitions: Sequence[tuple[Any, ...]]) -> Collection[int]:
+        """Return the places of the partitions that fulfill a condition.
+
+        Args:
+            where: SQL text.
+            columns: the partition columns.
+            partitions: one value for each column, as a Python object.
+
+        Raises `InvalidRequest` (``DELTA_NON_PARTITION_COLUMN_REFERENCE``) for a condition on other columns.
+        """
 
 
 def whole_files(snapshot: Snapshot, condition: RowCondition) -> list[AddFile] | None:
@@ -65,11 +88,15 @@ class SelectedPartitions:
     adds: list[AddFile]
 
 
-def select_partitions(snapshot: Snapshot, where: Condition | None, time_zone: str = "UTC") -> SelectedPartitions:
+def select_partitions(
+    snapshot: Snapshot, where: Condition | None, time_zone: str = "UTC", engine: PartitionFilter | None = None
+) -> SelectedPartitions:
     """Return the selected partitions; all partitions without a condition.
 
     Args:
         where: SQL text or a predicate, on partition columns only.
+        time_zone: in which texts become timestamps.
+        engine: evaluates the texts that Tahoe does not evaluate; without one, they are refused.
 
     Raises `InvalidRequest`: ``DELTA_NON_PARTITION_COLUMN_REFERENCE`` for a condition on other columns, ``DELTA_FAILED_RECOGNIZE_PREDICATE``
         for text that cannot be parsed.
@@ -77,6 +104,8 @@ def select_partitions(snapshot: Snapshot, where: Condition | None, time_zone: st
     try:
         condition, partitioned = row_condition(where, snapshot.schema, time_zone), snapshot.partition_columns
     except InvalidRequest as error:
+        if engine is not None and isinstance(where, str) and error.code in _ONLY_BY_ENGINE:
+            return SelectedPartitions(where, _selected_by(engine, snapshot, where))
         raise error.recoded(_OF_PARTITIONS.get(error.code, error.code)) from error.__cause__
     rest = [name for name in condition.columns if name not in partitioned]
     if rest:
@@ -88,6 +117,18 @@ def select_partitions(snapshot: Snapshot, where: Condition | None, time_zone: st
             column=rest[0],
         )
     return SelectedPartitions(condition.text, whole_files(snapshot, condition) or [])
+
+
+def _selected_by(engine: PartitionFilter, snapshot: Snapshot, where: str) -> list[AddFile]:
+    columns, adds = snapshot.config.partition_schema, add_files(snapshot.files())
+    stored = [tuple(add.partition_values[column.physical_name] for column in columns) for add in adds]
+    partitions = list(dict.fromkeys(stored))
+    values = [
+        deserialize_column(array([texts[place] for texts in partitions], pa.string()), column.data_type).to_pylist()
+        for place, column in enumerate(columns)
+    ]
+    selected = {partitions[place] for place in engine(where, columns, list(zip(*values, strict=True)) if values else [()])}
+    return [add for add, texts in zip(adds, stored, strict=True) if texts in selected]
 
 
 def find_changes(

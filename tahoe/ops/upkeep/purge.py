@@ -8,7 +8,7 @@ from dataclasses import replace
 from tahoe.base.json_values import compact_json
 from tahoe.base.progress import Progress, silent, tracked
 from tahoe.expr.condition_forms import Condition
-from tahoe.ops.rows.conditions import select_partitions
+from tahoe.ops.rows.conditions import PartitionFilter, select_partitions
 from tahoe.ops.write.file_layout import expected_schema, has_dropped_columns
 from tahoe.ops.write.rewrite import footers, stage_rewrite
 from tahoe.protocol.actions import AddFile
@@ -23,6 +23,7 @@ def stage_purge(
     *,
     shown_where: str | None = None,
     time_zone: str = "UTC",
+    engine: PartitionFilter | None = None,
 ) -> Operation | None:
     """Stage the rewrite of the files with deleted rows or dropped columns.
 
@@ -31,6 +32,7 @@ def stage_purge(
         progress: receives the progress over footers and rewritten files.
         shown_where: the predicate as the history shows it, by default its text.
         time_zone: in which strings in the predicate become timestamps.
+        engine: evaluates predicates that Tahoe does not evaluate.
 
     Returns:
         The operation; None if no file needs a rewrite.
@@ -40,7 +42,7 @@ def stage_purge(
         InvalidRequest: a predicate on other columns (`DELTA_NON_PARTITION_COLUMN_REFERENCE`).
     """
     snapshot = transaction.existing()
-    selected = select_partitions(snapshot, where, time_zone)
+    selected = select_partitions(snapshot, where, time_zone, engine)
     adds = _files_to_purge(snapshot, selected.adds, progress)
     if not adds:
         return None

@@ -15,11 +15,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
-from pyspark.errors import ParseException
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import LongType, StructField
+from pyspark.sql.types import StructType as SparkStruct
 
 from tahoe.api.process import COMPACTED_NOW
 from tahoe.api.table import Table
@@ -37,6 +39,7 @@ from tahoe.ops.upkeep.purge import stage_purge
 from tahoe.ops.upkeep.restore import RestoreRequest, restore
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.properties import parse_size
+from tahoe.schema.types import StructType
 from tahoe.snapshot.scan import BareVersion
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.checked_arguments import check_kind, wrong_argument
@@ -46,13 +49,15 @@ from tahoe.spark.executors.shipped import raised, run_on
 from tahoe.spark.jvm.bridge import active_session, is_classic
 from tahoe.spark.jvm.errors import quiet_errors
 from tahoe.spark.jvm.job_progress import job_progress
-from tahoe.spark.jvm.local_rows import Result
+from tahoe.spark.jvm.local_rows import Result, local_frame
 from tahoe.spark.jvm.storage import hadoop_path
+from tahoe.spark.jvm.translate import to_spark_schema
 from tahoe.spark.names.server_catalog import rows_of_sql
 from tahoe.spark.names.settings import is_on, look_at_settings, setting_of
 from tahoe.spark.names.snapshots import parsed_timestamp
 from tahoe.spark.write.enforce import session_time_zone
 from tahoe.spark.write.spread import clustered_by_tasks, is_worth_joining, is_worth_spreading, joined_by_tasks
+from tahoe.sql.selects import has_subquery
 from tahoe.store.location import decode_path, needs_jvm
 from tahoe.txn.commit import Committed
 from tahoe.txn.transaction import Transaction
@@ -118,7 +123,7 @@ def optimize_table(
             f"Executors cannot reach {table.url}, a store of this Python process; use tahoe.Table(…).optimize().",
             code="TAHOE_STORE_WITHOUT_SPARK",
         )
-    request = replace(_request(spark, conditions, zorder_by), full=is_full)
+    request = replace(_request(spark, table, conditions, zorder_by), full=is_full)
     row = _RowOf(spark, table)
     return row.of(_optimized(spark, table, request).metrics)
 
@@ -170,7 +175,7 @@ class DeltaOptimizeBuilder:
 
     def explain(self, *cols: str | list[str] | tuple[str, ...]) -> Optimized:
         """Return the plan of `executeCompaction` or, with columns, of `executeZOrderBy`; ``print`` shows it. Nothing is changed."""
-        request = _request(self._spark, self._conditions, _names(cols))
+        request = _request(self._spark, self._table, self._conditions, _names(cols))
         return _optimized(self._spark, self._table, replace(request, dry_run=True))
 
     def _execute(self, zorder_by: Sequence[str]) -> DataFrame:
@@ -195,8 +200,15 @@ def purge(spark: SparkSession, table: Table, where: str | None = None) -> list[R
     row, transaction = _RowOf(spark, table), table.begin()
     started = table.clock.now_ms()
     with shown(table.clock) as progress, quiet_errors(spark):
-        shown_where = None if where is None else _shown(spark, where)
-        operation = stage_purge(transaction, where, progress, shown_where=shown_where, time_zone=session_time_zone(spark))
+        shown_where = None if where is None else _shown(spark, where, table.url)
+        operation = stage_purge(
+            transaction,
+            where,
+            progress,
+            shown_where=shown_where,
+            time_zone=session_time_zone(spark),
+            engine=partial(partitions_by_spark, spark, table.url),
+        )
     metrics = _purged(transaction, transaction.existing(), started, table.clock.now_ms())
     if operation is not None:
         table.commit(transaction, operation)
@@ -334,16 +346,56 @@ def _is_on(spark: SparkSession, name: str, default: bool) -> bool:
 # -- requests ---------------------------------------------------------------------------------------------------------------
 
 
-def _shown(spark: SparkSession, condition: str) -> str:
-    """Return a condition as delta-spark logs an unresolved one."""
-    if not is_classic(spark):
-        return _shown_by_server(spark, condition)
+def partitions_by_spark(
+    spark: SparkSession, table: str, where: str, columns: StructType, partitions: Sequence[tuple[Any, ...]]
+) -> list[int]:
+    """Let Spark evaluate a condition on partitions (`tahoe.ops.rows.conditions.PartitionFilter`), such as ``day >= current_date()``."""
+    spark_columns = SparkStruct([StructField(_PLACE, LongType()), *to_spark_schema(columns)])
+    rows = local_frame(spark, [(place, *values) for place, values in enumerate(partitions)], spark_columns)
     try:
-        return str(spark._jsparkSession.sessionState().sqlParser().parseExpression(condition).toString())
+        return [int(row[0]) for row in rows.where(where).select(_PLACE).collect()]
     except ParseException as error:
+        raise _unrecognized(where, error) from error
+    except AnalysisException as error:
+        if not str(error.getCondition()).startswith("UNRESOLVED_COLUMN"):
+            raise
+        column = dict(error.getMessageParameters() or {}).get("objectName", "of the table")
         raise InvalidRequest(
-            f"'{condition[:200]}' is not a condition on partition columns: {error}", code="DELTA_FAILED_RECOGNIZE_PREDICATE"
+            f"The condition {where[:200]} names column {column}, which does not partition table {table}. Only the partition columns may be "
+            f"referenced: [{', '.join(columns.names)}]. Leave the column out of the condition.",
+            code="DELTA_NON_PARTITION_COLUMN_REFERENCE",
+            table=table,
+            column=column,
         ) from error
+
+
+_PLACE = "_tahoe_place"
+
+
+def _shown(spark: SparkSession, condition: str, table: str) -> str:
+    """Return a condition as delta-spark logs an unresolved one.
+
+    Raises: `Unsupported` (``DELTA_UNSUPPORTED_SUBQUERY_IN_PARTITION_PREDICATES``) for a condition with a query.
+    """
+    shown_condition = None
+    if is_classic(spark):
+        try:
+            shown_condition = str(spark._jsparkSession.sessionState().sqlParser().parseExpression(condition).toString())
+        except ParseException as error:
+            raise _unrecognized(condition, error) from error
+    if has_subquery(condition):
+        raise Unsupported(
+            f"Subquery is not supported in partition predicates: {condition[:200]} (table {table}). Compute its value first.",
+            code="DELTA_UNSUPPORTED_SUBQUERY_IN_PARTITION_PREDICATES",
+            table=table,
+        )
+    return _shown_by_server(spark, condition) if shown_condition is None else shown_condition
+
+
+def _unrecognized(condition: str, error: ParseException) -> InvalidRequest:
+    return InvalidRequest(
+        f"'{condition[:200]}' is not a condition on partition columns: {error}", code="DELTA_FAILED_RECOGNIZE_PREDICATE"
+    )
 
 
 def _shown_by_server(spark: SparkSession, condition: str) -> str:
@@ -356,7 +408,7 @@ def _shown_by_server(spark: SparkSession, condition: str) -> str:
 _PARSED = re.compile(r"^\+- '?Filter (.*)$", re.MULTILINE)
 
 
-def _request(spark: SparkSession, conditions: Sequence[str], zorder_by: Sequence[str]) -> OptimizeRequest:
+def _request(spark: SparkSession, table: Table, conditions: Sequence[str], zorder_by: Sequence[str]) -> OptimizeRequest:
     def setting(name: str, parse: Callable[[str], Value], default: Value) -> Value:
         text = setting_of(spark, _PREFIX + name)
         try:
@@ -370,7 +422,7 @@ def _request(spark: SparkSession, conditions: Sequence[str], zorder_by: Sequence
 
     return OptimizeRequest(
         where=" AND ".join(f"({condition})" for condition in conditions) if conditions else None,
-        shown_where=tuple(_shown(spark, condition) for condition in conditions),
+        shown_where=tuple(_shown(spark, condition, table.url) for condition in conditions),
         zorder_by=tuple(zorder_by),
         target_file_size=setting("maxFileSize", parse_size, None),
         min_file_size=setting("minFileSize", parse_size, None),
@@ -381,6 +433,7 @@ def _request(spark: SparkSession, conditions: Sequence[str], zorder_by: Sequence
         target_cube_size=setting("clustering.mergeStrategy.minCubeSize.targetCubeSize", int, TARGET_BYTES),
         need_statistics=setting("zorder.checkStatsCollection.enabled", lambda text: text.strip().lower() != "false", True),
         time_zone=session_time_zone(spark),
+        engine=partial(partitions_by_spark, spark, table.url),
     )
 
 

@@ -23,10 +23,10 @@ from tahoe.expr.row_condition import RowCondition, row_condition
 from tahoe.expr.tree.predicate import text_literal
 from tahoe.schema.types import StructType
 from tahoe.spark.commands.conditions import OF_CONDITIONS, ExpressionRules, beyond_a_row, by_chance, subquery_in
-from tahoe.spark.connect.constants import has_subquery
 from tahoe.spark.connect.remote_rows import RemoteVersion
 from tahoe.spark.write.enforce import session_time_zone
 from tahoe.sql.dialect import Token, tokenize
+from tahoe.sql.selects import has_subquery
 
 _NOT_DETERMINISTIC = {
     *("rand", "randn", "random", "randstr", "uniform", "uuid", "shuffle", "monotonically_increasing_id", "spark_partition_id"),

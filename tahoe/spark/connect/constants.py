@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
 
-from tahoe.expr.parse.lexer import SYMBOL
 from tahoe.expr.tree.predicate import text_literal
 from tahoe.spark.names.server_catalog import plain_sql
 from tahoe.spark.names.snapshots import parsed_timestamp
-from tahoe.sql.dialect import STRING, Cursor, Token, tokenize
+from tahoe.sql.dialect import STRING, Cursor, tokenize
 
 _OPERATORS = ("+", "-", "*", "/", "||", "::")
 _TIMES = ("timestampasof", "startingtimestamp", "endingtimestamp")
@@ -77,19 +76,6 @@ def _name_in(spark: SparkSession, expression: str, values: object) -> str | None
         return constant_of(spark, expression, values).text
     except (AnalysisException, ParseException):
         return None
-
-
-def has_subquery(expression: str) -> bool:
-    """Whether a query is part of an expression."""
-    tokens = tokenize(expression)
-    return any(_begins_query(*following) for following in zip(tokens, tokens[1:], tokens[2:], strict=False))
-
-
-def _begins_query(bracket: Token, word: Token, after: Token) -> bool:
-    if not bracket.is_symbol("("):
-        return False
-    # A column may have the name of one of the other words.
-    return word.is_word("SELECT") or (word.is_word("WITH", "TABLE", "VALUES") and (after.kind != SYMBOL or after.is_symbol("(")))
 
 
 def take_value(cursor: Cursor) -> str:

@@ -24,12 +24,13 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.frames import text_columns
 from tahoe.spark.commands.named import Creation
+from tahoe.spark.connect.constants import constant_of
 from tahoe.spark.connect.creation import make_table
 from tahoe.spark.jvm.translate import catalog_string, from_spark_schema, to_spark_schema, with_shown_metadata
 from tahoe.spark.names.entries import NamedTable
 from tahoe.spark.names.server_catalog import rows_of_sql, server_entry
 from tahoe.spark.statements.create_like import definition_of_delta, without_view_properties
-from tahoe.spark.statements.describe import column_rows, creation_text, extended_rows, partitions
+from tahoe.spark.statements.describe import check_partitions, column_rows, creation_text, extended_rows, partitions
 from tahoe.spark.statements.table_properties import properties_shown
 from tahoe.spark.versions.connect_frames import parsed_type
 from tahoe.sql import ddl as parsed
@@ -191,8 +192,10 @@ def described(spark: SparkSession, named: NamedTable, statement: parsed.Describe
         case "SHOW CREATE TABLE":
             return text_columns("createtab_stmt"), [(creation_text(spark, named),)]
         case "SHOW PARTITIONS":
+            pattern = {name: None if value is None else constant_of(spark, value).text for name, value in statement.partition}
+            check_partitions(snapshot, named, pattern)
             columns = to_spark_schema(DeltaStruct(tuple(snapshot.schema.field(name) for name in snapshot.partition_columns)))
-            return columns, partitions(snapshot, {})
+            return columns, partitions(snapshot, pattern)
     rows = list(column_rows(snapshot))
     if statement.kind == "extended":
         rows += extended_rows(spark, named, snapshot)

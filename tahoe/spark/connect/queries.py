@@ -30,7 +30,7 @@ from tahoe.spark.catalog.table_changes import (
     not_constant_table,
     null_table,
 )
-from tahoe.spark.connect.constants import constant_of, has_subquery, take_value
+from tahoe.spark.connect.constants import constant_of, take_value
 from tahoe.spark.names.entries import NamedTable, parts_of, relation_on_server, table_named
 from tahoe.spark.names.server_catalog import ServerEntry, plain_sql
 from tahoe.spark.names.server_views import ServerView, server_view
@@ -39,6 +39,7 @@ from tahoe.sql.dialect import QUERY_WORDS, STRING, Cursor, Token, tokenize
 from tahoe.sql.dml import expression_until
 from tahoe.sql.named_queries import NamedQuery, named_queries
 from tahoe.sql.relation_words import ENDS_OF_FROM, begins_alias
+from tahoe.sql.selects import has_subquery
 from tahoe.sql.table_name import TableName, name_at
 
 _FUNCTIONS_WITH_FROM = {"EXTRACT", "OVERLAY", "SUBSTR", "SUBSTRING", "TRIM"}

@@ -131,7 +131,8 @@ def _plain(value: Any, data_type: DataType) -> Any:
             return {str(key): _plain(part, data_type.valueType) for key, part in value.items()}
         case TimestampType():
             instant = value if value.tzinfo is not None else value.astimezone()
-            return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+            # `strftime` writes the year 1 with one digit.
+            return instant.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
         case BinaryType():
             return b64encode(value).decode()
         case DateType() | TimestampNTZType() | DecimalType():

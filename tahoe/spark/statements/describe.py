@@ -6,14 +6,14 @@ DESCRIBE HISTORY.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
-from tahoe.base.exceptions import InvalidRequest, TahoeError
+from tahoe.base.exceptions import CorruptTable, InvalidRequest, TahoeError
 from tahoe.expr.tree.predicate import quoted_if_needed, text_literal
 from tahoe.log.replay import add_files
 from tahoe.ops.tables.cluster_by import clustered_by, clustering_columns
@@ -23,6 +23,7 @@ from tahoe.protocol.partition import deserialize
 from tahoe.schema.column_edits import not_there
 from tahoe.schema.text_limits import DECLARED_TYPE
 from tahoe.schema.types import GENERATION_EXPRESSION, schema_from_json
+from tahoe.schema.types import StructField as DeltaField
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.frames import (
     DETAIL,
@@ -143,13 +144,21 @@ def _show_partitions(statement: SparkStatement, spark: SparkSession, plan: JavaO
     if target is None:
         return None
     named, snapshot = target.named, target.named.table.snapshot()
+    spec = plan.pattern().get().spec() if plan.pattern().isDefined() else None
+    pattern = {} if spec is None else {str(name): spec.apply(name) for name in items(spec.keys().toSeq())}
+    check_partitions(snapshot, named, pattern)
+    columns = StructType([_columns(snapshot)[name] for name in snapshot.partition_columns])
+    return statement.execution(lambda: partitions(named.table.snapshot(), pattern), columns)
+
+
+def check_partitions(snapshot: Snapshot, named: NamedTable, pattern: Iterable[str]) -> None:
+    """Refuse SHOW PARTITIONS of a table without partitions, and a pattern with other columns than the partition columns."""
     if not snapshot.partition_columns:
         raise InvalidRequest(
             f"SHOW PARTITIONS is not allowed on a table that is not partitioned: {named.name}. Name a partitioned table.",
             code="DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_TABLE",
             table=str(named.name),
         )
-    pattern = Jvm.of(spark).dictionary(plan.pattern().get().spec()) if plan.pattern().isDefined() else {}
     others = [name for name in pattern if name.lower() not in {column.lower() for column in snapshot.partition_columns}]
     if others:
         raise InvalidRequest(
@@ -158,8 +167,6 @@ def _show_partitions(statement: SparkStatement, spark: SparkSession, plan: JavaO
             code="DELTA_SHOW_PARTITION_IN_NON_PARTITIONED_COLUMN",
             table=str(named.name),
         )
-    columns = StructType([_columns(snapshot)[name] for name in snapshot.partition_columns])
-    return statement.execution(lambda: partitions(named.table.snapshot(), pattern), columns)
 
 
 def partitions(snapshot: Snapshot, pattern: Mapping[str, str | None]) -> list[Row]:
@@ -170,7 +177,7 @@ def partitions(snapshot: Snapshot, pattern: Mapping[str, str | None]) -> list[Ro
     """
     columns = [snapshot.schema.field(name) for name in snapshot.partition_columns]
     fixed = {
-        position: deserialize(value, column.data_type)
+        position: _value_of_pattern(value, column)
         for position, column in enumerate(columns)
         for name, value in pattern.items()
         if name.lower() == column.name.lower()
@@ -181,6 +188,17 @@ def partitions(snapshot: Snapshot, pattern: Mapping[str, str | None]) -> list[Ro
     }
     matching = [row for row in partitions if all(row[position] == value for position, value in fixed.items())]
     return sorted(matching, key=lambda row: [(value is not None, str(type(value)), value) for value in row])
+
+
+def _value_of_pattern(value: str | None, column: DeltaField) -> object:
+    try:
+        return deserialize(value, column.data_type)
+    except CorruptTable:
+        raise InvalidRequest(
+            f"The value '{value}' of PARTITION cannot be cast to {column.data_type}, the type of column {column.name}. Give another value.",
+            code="CAST_INVALID_INPUT",
+            column=column.name,
+        ) from None
 
 
 def _show_create(spark: SparkSession, plan: JavaObject, target: Target) -> Callable[[], Rows]:

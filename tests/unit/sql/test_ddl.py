@@ -45,6 +45,9 @@ STATEMENTS = {
     "ALTER TABLE t RENAME TO u": None,
     "ALTER TABLE t ALTER COLUMN a TYPE DECIMAL(10, 2)": ChangeColumns(T, (ChangedColumn("`a`", "DECIMAL(10,2)"),)),
     "ALTER TABLE t ALTER a SET NOT NULL": ChangeColumns(T, (ChangedColumn("`a`", nullable=False),)),
+    "SHOW PARTITIONS t PARTITION (day = DATE'2022-01-01', n = 1)": Describe(
+        T, "SHOW PARTITIONS", partition=(("day", "DATE'2022-01-01'"), ("n", "1"))
+    ),
     "ALTER TABLE t CHANGE COLUMN a DROP NOT NULL": ChangeColumns(T, (ChangedColumn("`a`", nullable=True),)),
     "ALTER TABLE t ALTER COLUMN a SET DEFAULT 1 + 1": ChangeColumns(T, (ChangedColumn("`a`", default="1 + 1"),)),
     "ALTER TABLE t ALTER COLUMN a AFTER b": ChangeColumns(T, (ChangedColumn("`a`", after="b"),)),
@@ -124,6 +127,7 @@ def test_a_creation_has_all_clauses() -> None:
         "ALTER TABLE t DROP COLUMNS ()",
         "ALTER TABLE t ALTER COLUMN a",
         "ALTER TABLE t CHANGE a b INT",
+        "ALTER TABLE t ALTER COLUMN a a INT",
     ],
 )
 def test_invalid_syntax_is_an_error(text: str) -> None:

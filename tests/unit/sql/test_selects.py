@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tahoe.sql.dialect import tokenize
-from tahoe.sql.selects import Selects, selects_of
+from tahoe.sql.selects import Selects, has_subquery, selects_of
 
 
 def selects(text: str) -> tuple[dict[str, int | None], Selects]:
@@ -40,3 +40,18 @@ def test_subqueries_are_inside() -> None:
     assert not found.is_inside(names["a"], names["c"])
     assert not found.is_inside(names["e"], names["a"])
     assert not found.is_inside(None, names["a"])
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("day IN (SELECT max(day) FROM t)", True),
+        ("EXISTS (WITH c AS (SELECT 1) SELECT * FROM c)", True),
+        ("x > (VALUES (1))", True),
+        ("day >= current_date() - INTERVAL 1 DAY", False),
+        ("text = '(SELECT 1)'", False),
+        ("upper(values) = 'A'", False),
+    ],
+)
+def test_a_query_in_an_expression_is_seen(expression: str, expected: bool) -> None:
+    assert has_subquery(expression) is expected

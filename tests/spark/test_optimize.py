@@ -78,7 +78,10 @@ def test_conditions_add_up(spark, table, path):
 def test_spark_evaluates_the_conditions_that_tahoe_does_not(spark, table, path):
     by_time = "p = 1 AND current_date() >= DATE'2026-01-01' - INTERVAL 1 DAY"
     assert DeltaTable.forPath(spark, path).optimize().where(by_time).executeCompaction().first().metrics.partitionsOptimized == 1
-    assert spark.sql(f"OPTIMIZE delta.`{path}` WHERE p = 0 AND current_date() < '2026-01-01'").first().metrics.totalConsideredFiles == 0
+    assert (
+        spark.sql(f"OPTIMIZE delta.`{path}` WHERE p = 0 AND current_date() < '2026-01-01'").first().metrics.totalConsideredFiles
+        == 0
+    )
     with pytest.raises(InvalidRequest, match="names column `id`, which does not partition") as refused:
         spark.sql(f"OPTIMIZE delta.`{path}` WHERE id = 1 AND current_date() > '2026-01-01'")
     assert refused.value.getErrorClass() == "DELTA_NON_PARTITION_COLUMN_REFERENCE"

@@ -185,7 +185,7 @@ class Describe:
     table: TableName
     kind: str
     key: str | None = None
-    partition: tuple[tuple[str, str | None], ...] = ()
+    partition: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -525,20 +525,23 @@ def _show(cursor: Cursor) -> Describe | Other | None:
                 (key,) = cursor.listed(lambda: _key(cursor))
             has_partition = word == "PARTITIONS" and cursor.take("PARTITION")
             partition = cursor.listed(lambda: _fixed_value(cursor)) if has_partition else []
-            if any(value is None for _, value in partition) or len({name for name, _ in partition}) < len(partition):
-                return None  # Spark's parser raises an error
+            values = dict(filter(None, partition))
+            if len(values) < len(partition):
+                return None  # a value that is no constant, or a column twice: Spark's parser raises an error
             if table is None or not (cursor.at_end or cursor.peek().is_symbol(";")):
                 return None
-            return Describe(table, f"SHOW {word}", key, tuple(partition))
+            return Describe(table, f"SHOW {word}", key, tuple(values.items()))
     return None
 
 
-def _fixed_value(cursor: Cursor) -> tuple[str, str | None]:
-    """Parse a column of PARTITION and its value, one constant; None for anything else."""
+def _fixed_value(cursor: Cursor) -> tuple[str, str] | None:
+    """Parse a column of PARTITION and its value, one constant; return None for anything else."""
     name, value = partition_value(cursor)
-    tokens = tokenize(value or "")
+    if value is None:
+        return None
+    tokens = tokenize(value)
     if len(tokens) == 1:
         is_constant = tokens[0].kind == STRING or tokens[0].is_word("NULL", "TRUE", "FALSE") or tokens[0].text[0].isdigit()
     else:
         is_constant = len(tokens) == 2 and (tokens[0].is_symbol("-") or tokens[1].kind == STRING)
-    return name, value if is_constant else None
+    return (name, value) if is_constant else None

@@ -107,10 +107,8 @@ def with_generated(schema: StructType, partitions: Iterable[Partition], last_id:
             continue
         last_id += 1
         physical = partition.name if partition.name.lower() not in taken else f"{partition.name}-{last_id}"
-        source, metadata = (
-            partition.path[-1],
-            {ID_KEY: last_id, PHYSICAL_NAME_KEY: physical, GENERATION_EXPRESSION: partition.expression},
-        )
+        source = partition.path[-1]
+        metadata = {ID_KEY: last_id, PHYSICAL_NAME_KEY: physical, GENERATION_EXPRESSION: partition.expression}
         if "comment" in source.metadata:
             metadata["comment"] = source.metadata["comment"]
         columns.append(StructField(partition.name, partition.kind, source.nullable or len(partition.path) > 1, metadata))

@@ -18,7 +18,7 @@ from tahoe.ops.rows.row_changes import FileChange, bitmap, parts_with_positions,
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.partition import deserialize_column
 from tahoe.schema.arrow_values import array
-from tahoe.schema.types import StructType
+from tahoe.schema.types import StructField, StructType
 from tahoe.snapshot.read_errors import naming
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.side_by_side import in_threads
@@ -65,14 +65,15 @@ def whole_files(snapshot: Snapshot, condition: RowCondition) -> list[AddFile] | 
     if condition.is_for_all_rows or not adds:
         return adds
     values = {
-        name: deserialize_column(
-            array([add.partition_values[partition_columns[name].physical_name] for add in adds], pa.string()),
-            partition_columns[name].data_type,
-        )
+        name: _typed([add.partition_values[partition_columns[name].physical_name] for add in adds], partition_columns[name])
         for name in condition.columns or list(partition_columns)[:1]
     }
     mask = condition.mask(pa.table(values) if values else pa.table({"": pa.nulls(len(adds))}))
     return [add for add, met in zip(adds, mask.to_pylist(), strict=True) if met]
+
+
+def _typed(texts: Sequence[str | None], column: StructField) -> pa.Array:
+    return deserialize_column(array(texts, pa.string()), column.data_type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +124,7 @@ def _selected_by(engine: PartitionFilter, snapshot: Snapshot, where: str) -> lis
     columns, adds = snapshot.config.partition_schema, add_files(snapshot.files())
     stored = [tuple(add.partition_values[column.physical_name] for column in columns) for add in adds]
     partitions = list(dict.fromkeys(stored))
-    values = [
-        deserialize_column(array([texts[place] for texts in partitions], pa.string()), column.data_type).to_pylist()
-        for place, column in enumerate(columns)
-    ]
+    values = [_typed([texts[place] for texts in partitions], column).to_pylist() for place, column in enumerate(columns)]
     selected = {partitions[place] for place in engine(where, columns, list(zip(*values, strict=True)) if values else [()])}
     return [add for add, texts in zip(adds, stored, strict=True) if texts in selected]
 

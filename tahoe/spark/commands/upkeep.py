@@ -377,19 +377,24 @@ def _shown(spark: SparkSession, condition: str, table: str) -> str:
 
     Raises: `Unsupported` (``DELTA_UNSUPPORTED_SUBQUERY_IN_PARTITION_PREDICATES``) for a condition with a query.
     """
-    shown_condition = None
-    if is_classic(spark):
-        try:
-            shown_condition = str(spark._jsparkSession.sessionState().sqlParser().parseExpression(condition).toString())
-        except ParseException as error:
-            raise _unrecognized(condition, error) from error
+    if not is_classic(spark):
+        _refuse_subquery(condition, table)
+        return _shown_by_server(spark, condition)
+    try:
+        shown_condition = str(spark._jsparkSession.sessionState().sqlParser().parseExpression(condition).toString())
+    except ParseException as error:
+        raise _unrecognized(condition, error) from error
+    _refuse_subquery(condition, table)
+    return shown_condition
+
+
+def _refuse_subquery(condition: str, table: str) -> None:
     if has_subquery(condition):
         raise Unsupported(
             f"Subquery is not supported in partition predicates: {condition[:200]} (table {table}). Compute its value first.",
             code="DELTA_UNSUPPORTED_SUBQUERY_IN_PARTITION_PREDICATES",
             table=table,
         )
-    return _shown_by_server(spark, condition) if shown_condition is None else shown_condition
 
 
 def _unrecognized(condition: str, error: ParseException) -> InvalidRequest:

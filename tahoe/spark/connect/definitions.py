@@ -192,7 +192,7 @@ def described(spark: SparkSession, named: NamedTable, statement: parsed.Describe
         case "SHOW CREATE TABLE":
             return text_columns("createtab_stmt"), [(creation_text(spark, named),)]
         case "SHOW PARTITIONS":
-            pattern = {name: None if value is None else constant_of(spark, value).text for name, value in statement.partition}
+            pattern = {name: constant_of(spark, value).text for name, value in statement.partition}
             check_partitions(snapshot, named, pattern)
             columns = to_spark_schema(DeltaStruct(tuple(snapshot.schema.field(name) for name in snapshot.partition_columns)))
             return columns, partitions(snapshot, pattern)

@@ -207,14 +207,13 @@ def sent(context: SparkContext, how: Callable[..., object], function: Callable[.
     """
     if context not in _BROADCAST:
         _BROADCAST[context] = context.broadcast(packed())
-    return _task(_BROADCAST[context], _digest(None), how, function, _pickled(arguments))
+    return _task(_loader_of(packed(), _BROADCAST[context]), how, function, _pickled(arguments))
 
 
 def sent_whole(how: Callable[..., object], function: Callable[..., object], *arguments: object) -> Task:
     """Like `sent`, for use without a `SparkContext`: each copy of the function includes the code that it needs."""
     pickled = _pickled(arguments)
-    part = _part_for(function, pickled)
-    return _task(_packed_part(part), _digest(part), how, function, pickled)
+    return _task(_loader_of(_packed_part(_part_for(function, pickled))), how, function, pickled)
 
 
 def _pickled(arguments: Sequence[object]) -> bytes:
@@ -257,18 +256,17 @@ def _reviver() -> Callable[..., Any]:
 _BROADCAST: WeakKeyDictionary[SparkContext, Broadcast[bytes]] = WeakKeyDictionary()
 
 
-def _task(code: object, digest: str, how: Callable[..., object], function: Callable[..., object], arguments: bytes) -> Task:
+def _task(load: Callable[[], Any], how: Callable[..., object], function: Callable[..., object], arguments: bytes) -> Task:
     name = f"{function.__module__}.{function.__qualname__}"
     assert function.__module__ in _names(), f"{name} is not sent to executors"
-    load = _of_worker()["loader"](code, _code_of_worker(), digest)
     task: Task = _of_worker()["runner"](load, how.__name__, name, arguments)
     return task
 
 
-@cache
-def _loader_of(code: bytes) -> Callable[[], Any]:
-    """Return the function that loads packed modules in another process (`worker.loader`); each partition of a read asks for it."""
-    load: Callable[[], Any] = _of_worker()["loader"](code, _code_of_worker(), _digest_of(code))
+def _loader_of(code: bytes, broadcast: Broadcast[bytes] | None = None) -> Callable[[], Any]:
+    """Return the function that loads packed modules in another process (`worker.loader`), from a broadcast variable of them if given."""
+    sent_code = code if broadcast is None else broadcast
+    load: Callable[[], Any] = _of_worker()["loader"](sent_code, _code_of_worker(), _digest_of(code))
     return load
 
 
@@ -326,11 +324,7 @@ def _packed(sent_modules: Iterable[_Module], texts: Mapping[str, Mapping[str, st
     return zlib.compress(marshal.dumps((modules, dict(texts))), _LEVEL)
 
 
-@cache
-def _digest(part: _Part | None) -> str:
-    return _digest_of(_packed_part(part))
-
-
+@cache  # each partition of a read asks for it
 def _digest_of(code: bytes) -> str:
     return hashlib.sha256(code + _code_of_worker()).hexdigest()[:16]
 

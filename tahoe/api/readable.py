@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
+    from tahoe.base.clock import Clock
     from tahoe.snapshot import to_frames
     from tahoe.snapshot.scan import Scan
     from tahoe.snapshot.snapshot import Snapshot
@@ -28,6 +29,8 @@ else:
 @checked_arguments
 class Readable(ABC):
     """Rows of a snapshot in the forms of other libraries: a base class of `Table` and of `TableInTransaction`."""
+
+    clock: Clock
 
     @abstractmethod
     def snapshot(self, version: int | None = None, timestamp: str | date | datetime | None = None) -> Snapshot:
@@ -80,4 +83,4 @@ class Readable(ABC):
         return to_frames.ScanStream(self.snapshot().scan()).__arrow_c_stream__(requested_schema)
 
     def _scan(self, options: ReadOptions) -> Scan:
-        return scan_of(self.snapshot(options.version, options.timestamp), options)
+        return scan_of(self.snapshot(options.version, options.timestamp), options, self.clock.now_ms())

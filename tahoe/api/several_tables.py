@@ -176,6 +176,7 @@ class TableInTransaction(Readable):
 
     def __init__(self, table: HeldTable) -> None:
         self._table = table
+        self.clock = table.clock
 
     def snapshot(self, version: int | None = None, timestamp: str | date | datetime | None = None) -> Snapshot:
         """Return the version that the transaction began with, and record that it was read; or an older one, as `Table.snapshot`."""

@@ -284,7 +284,7 @@ class Table(Readable):
     ) -> pa.Table:
         """Return the live files that may contain rows for which `filter` is true, one row a file (`tahoe.log.replay.FILES_SCHEMA`)."""
         snapshot = self.snapshot(version, timestamp)
-        return snapshot.files_matching(skipping_of(filter, snapshot))
+        return snapshot.files_matching(skipping_of(filter, snapshot, self.clock.now_ms()))
 
     def history(self, limit: int | None = None) -> Listing[dict[str, Any]]:
         """Return the commits in the log, newest first; see `tahoe.log.history.history`."""

@@ -9,6 +9,7 @@ import pyarrow as pa
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.base.lazy import pc
 from tahoe.expr.compute.compute import compute_mask
+from tahoe.expr.compute.constant_folding import ONE_ROW, with_constants
 from tahoe.expr.compute.evaluate import evaluate
 from tahoe.expr.condition_forms import Condition, predicate_of
 from tahoe.expr.parse.parse_expression import parse_condition
@@ -58,8 +59,11 @@ class RowCondition:
         return answers.combine_chunks() if isinstance(answers, pa.ChunkedArray) else answers
 
 
-def row_condition(where: Condition | None, schema: StructType, time_zone: str = "UTC") -> RowCondition:
+def row_condition(where: Condition | None, schema: StructType, time_zone: str = "UTC", now_ms: int | None = None) -> RowCondition:
     """Resolve SQL text, a predicate, or another form that `tahoe.expr.condition_forms` reads.
+
+    Args:
+        time_zone, now_ms: as for `parse_expression`.
 
     Raises `InvalidRequest` for text that cannot be parsed, for a comparison that depends on a collation (``TAHOE_COLLATED_COLUMN``),
     and for a comparison of values that have no order (``DATATYPE_MISMATCH``).
@@ -71,14 +75,14 @@ def row_condition(where: Condition | None, schema: StructType, time_zone: str = 
         _check_comparable(where, schema)
         names = tuple(sorted({schema.field(path[0]).name for path in references(where)}))
         return RowCondition(str(where), where, where, names)
-    expression = parse_condition(where, schema, time_zone)
+    expression = with_constants(parse_condition(where, schema, time_zone, now_ms))
     names = tuple(sorted({name for _, name in columns(expression)}))
     exact = exact_predicate(expression, time_zone)
     if exact is not None:
         return RowCondition(where, exact, exact, names)
     # `1 < 2`, and `true` in any other spelling, means every row, or none.
     if not names:
-        constant = Constant(compute_mask(expression, _ONE_ROW)[0].as_py())
+        constant = Constant(compute_mask(expression, ONE_ROW)[0].as_py())
         return RowCondition(where, constant, constant, ())
     return RowCondition(where, expression, to_predicate(expression, None, time_zone) or TRUE, names)
 
@@ -98,6 +102,3 @@ def _check_comparable(predicate: Predicate, schema: StructType) -> None:
                 code="DATATYPE_MISMATCH",
                 column=str(leaf.column),
             )
-
-
-_ONE_ROW = pa.table({"": pa.nulls(1)})

@@ -66,15 +66,19 @@ class DuckdbOptions(BatchOptions):
     connection: duckdb.DuckDBPyConnection | None = None
 
 
-def scan_of(snapshot: Snapshot, options: ReadOptions) -> Scan:
-    """Return the scan of a version with the options' filter, columns and row ids."""
+def scan_of(snapshot: Snapshot, options: ReadOptions, now_ms: int) -> Scan:
+    """Return the scan of a version with the options' filter, columns and row ids.
+
+    Args:
+        now_ms: the time of the read, in milliseconds since the epoch, for ``current_date()`` and the like in the filter.
+    """
     if options.filter is None:
         return snapshot.scan(None, options.columns, row_ids=options.row_ids)
-    condition = row_condition.row_condition(options.filter, snapshot.schema)
+    condition = row_condition.row_condition(options.filter, snapshot.schema, now_ms=now_ms)
     predicate = None if condition.is_for_all_rows else condition.predicate
     return snapshot.scan(predicate, options.columns, row_ids=options.row_ids, condition=condition.beyond_predicate)
 
 
-def skipping_of(filter: Condition | None, snapshot: Snapshot) -> Predicate | None:
+def skipping_of(filter: Condition | None, snapshot: Snapshot, now_ms: int) -> Predicate | None:
     """Return the predicate that skips files for a user's filter. Raises `InvalidRequest` for text that cannot be parsed."""
-    return None if filter is None else row_condition.row_condition(filter, snapshot.schema).predicate
+    return None if filter is None else row_condition.row_condition(filter, snapshot.schema, now_ms=now_ms).predicate

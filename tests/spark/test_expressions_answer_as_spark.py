@@ -239,6 +239,29 @@ TIMES = [
         "extract(YEAR FROM c_date)",
         "extract(WEEK FROM c_date)",
     ),
+    *(
+        f"DATE '2024-01-31' {sign} INTERVAL {interval}"
+        for sign in "+-"
+        for interval in (
+            "1 MONTH",
+            "'2' YEARS",
+            "1 YEAR 13 MONTHS",
+            "3 DAYS",
+            "1 week 2 days",
+            "'1 week 2 days'",
+            "25 HOURS",
+            "0 DAY",
+        )
+    ),
+    *(
+        f"{a} + INTERVAL {interval}"
+        for a in ("TIMESTAMP '2024-01-31 12:00:00'", "TIMESTAMP_NTZ '2024-01-31 12:00:00'")
+        for interval in ("1 MONTH", "-1 DAY", "1 HOUR -30 MINUTES", "1500 MILLISECONDS", "'2 hours 5 seconds'", "7 MICROSECONDS")
+    ),
+    *(
+        "c_date > DATE '2024-01-31' - INTERVAL 1 DAY",
+        "c_timestamp > TIMESTAMP '2024-01-31 12:00:00' - INTERVAL 1 DAY + INTERVAL 1 HOUR",
+    ),
     *("TIMESTAMP '2024-01-01 12:00:00' > c_date", "TIMESTAMP_NTZ '2024-01-01 12:00:00'", "DATE '2024-01-01' = '2024-01-01'"),
 ]
 
@@ -374,3 +397,32 @@ def near(one: Any, other: Any) -> bool:
 def test_expressions_have_the_meaning_of_spark(plain_spark: SparkSession, group: str) -> None:
     assert len(KINDS) == len(sql_model.POOLS)
     assert_same(plain_spark, globals()[group])
+
+
+CLOCK_CHANGES = [
+    f"TIMESTAMP '{start}' {interval}"
+    for start in (
+        "2026-03-28 02:30:00",
+        "2026-03-29 01:59:59",
+        "2026-10-24 02:30:00",
+        "2026-10-26 02:30:00",
+        "2026-10-25T01:30:00Z",
+    )
+    for interval in (
+        *("+ INTERVAL 1 DAY", "- INTERVAL 1 DAY", "+ INTERVAL 24 HOURS", "+ INTERVAL 25 HOURS", "- INTERVAL 25 HOURS"),
+        *("+ INTERVAL 10 MINUTES", "+ INTERVAL 0 MONTH", "+ INTERVAL 1 MONTH", "- INTERVAL 7 MONTHS", "+ INTERVAL 5 MONTHS"),
+    )
+]
+
+
+def test_intervals_end_at_the_same_instant_in_a_zone_with_summer_time(plain_spark: SparkSession) -> None:
+    zone = "Europe/Berlin"
+    plain_spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        row = plain_spark.range(1).selectExpr(*(f"unix_micros({text}) AS e{i}" for i, text in enumerate(CLOCK_CHANGES))).first()
+    finally:
+        plain_spark.conf.set("spark.sql.session.timeZone", "UTC")
+    one_row = pa.table({"": [None]})
+    ours = [compute(parse_expression(text, schema(), zone), one_row).cast(pa.int64())[0].as_py() for text in CLOCK_CHANGES]
+    differing = [text for text, mine, theirs in zip(CLOCK_CHANGES, ours, row, strict=True) if mine != theirs]
+    assert differing == []

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import calendar
 from collections.abc import Callable, Mapping
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
@@ -12,7 +13,7 @@ from tahoe.base.lazy import pc
 from tahoe.expr.compute.values import Array, Incomputable, beyond_all_dates, by_value, row_by_row
 from tahoe.expr.tree.coerce import zone_of
 from tahoe.expr.tree.constant_cast import cast_value
-from tahoe.expr.tree.expression import Call, Literal
+from tahoe.expr.tree.expression import PLUS_MICROSECONDS, PLUS_MONTHS, Call, Literal
 from tahoe.schema.types import PrimitiveType
 
 
@@ -47,6 +48,7 @@ def _moved(kernel: Callable[[Array, Array], Array]) -> Callable[..., Array]:
     return moved
 
 
+_DAY = 86_400_000_000  # microseconds
 _FIRST_DAY, _LAST_DAY = ((day - date(1970, 1, 1)).days for day in (date.min, date.max))
 
 
@@ -56,6 +58,50 @@ def _add_months(day: date, months: int) -> date:
     if not 1 <= year <= 9999:
         raise beyond_all_dates()
     return date(year, month, min(day.day, calendar.monthrange(year, month)[1]))
+
+
+def _plus_microseconds(call: Call, times: Array, numbers: Array) -> Array:
+    """Spark adds whole days to the local time, so that they may have 23 or 25 hours, and the rest to the instant."""
+    if _is_utc(call, times):
+        try:
+            return pc.add_checked(times.cast(pa.int64()), numbers).cast(times.type)
+        except pa.ArrowInvalid as error:
+            raise beyond_all_dates() from error
+    zone = zone_of(call.time_zone)
+
+    def plus(moment: datetime, number: int) -> datetime:
+        # Rounded to zero, as Java divides.
+        days = abs(number) // _DAY * (1 if number > 0 else -1)
+        moved = _at_local_time(moment, moment.astimezone(zone).replace(tzinfo=None) + timedelta(days=days), zone)
+        return moved + timedelta(microseconds=number - days * _DAY)
+
+    return row_by_row(plus, times.type, times, numbers)
+
+
+def _plus_months(call: Call, times: Array, numbers: Array) -> Array:
+    zone = zone_of(call.time_zone)
+
+    def plus(moment: datetime, months: int) -> datetime:
+        local = moment if moment.tzinfo is None else moment.astimezone(zone).replace(tzinfo=None)
+        moved = datetime.combine(_add_months(local.date(), months), local.time())
+        return moved if moment.tzinfo is None else _at_local_time(moment, moved, zone)
+
+    return row_by_row(plus, times.type, times, numbers)
+
+
+def _is_utc(call: Call, times: Array) -> bool:
+    return times.type.tz is None or zone_of(call.time_zone).key == "UTC"
+
+
+def _at_local_time(before: datetime, local: datetime, zone: ZoneInfo) -> datetime:
+    """Return the instant of a local time. Of two, in autumn, it is the one with the offset of the instant before, as in Java."""
+    first, second = (local.replace(tzinfo=zone, fold=fold) for fold in (0, 1))
+    kept = second if second.utcoffset() == before.astimezone(zone).utcoffset() and _exists(second) else first
+    return kept.astimezone(UTC)
+
+
+def _exists(local: datetime) -> bool:
+    return local.astimezone(UTC).astimezone(local.tzinfo).replace(tzinfo=None) == local.replace(tzinfo=None)
 
 
 def _last_day(day: date) -> date:
@@ -117,6 +163,8 @@ TIMES: Mapping[str, Callable[..., Array]] = {
     "date_add": _moved(pc.add),
     "date_sub": _moved(pc.subtract),
     "add_months": lambda call, days, months: row_by_row(_add_months, pa.date32(), days, months),
+    PLUS_MICROSECONDS: _plus_microseconds,
+    PLUS_MONTHS: _plus_months,
     "datediff": lambda call, ends, starts: pc.subtract(ends.cast(pa.int32()), starts.cast(pa.int32())),
     "last_day": lambda call, days: by_value(_last_day, days, pa.date32()),
     "make_date": lambda call, *parts: row_by_row(_make_date, pa.date32(), *parts),

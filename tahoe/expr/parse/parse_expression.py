@@ -1,7 +1,7 @@
 """Parses SQL text to typed expressions, by an allow-list: other names are rejected by name, and nothing is executed.
 
 The grammar is that of Spark's expressions. Functions are those of `tahoe.expr.tree.functions`. Unknown syntax is rejected, and also
-subqueries, aggregates, windows, lambdas, parameters and variables, intervals, names with a database, and adjacent string literals.
+subqueries, aggregates, windows, lambdas, parameters and variables, names with a database, and adjacent string literals.
 
 The parser makes one pass over the tokens, with a stack of operators that wait for their right operand: a chain takes linear time, and
 only nested brackets use Python's own stack, at most `MOST_LEVELS` of them.
@@ -12,7 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tahoe.base.exceptions import InvalidRequest
+from tahoe.expr.parse.clock_functions import CURRENT_TIME, WITHOUT_BRACKETS, current_time
 from tahoe.expr.parse.column_names import ColumnNames, Schemas
+from tahoe.expr.parse.intervals import comes_interval, interval
 from tahoe.expr.parse.lexer import NAME, NUMBER, STRING, WORD, string_value
 from tahoe.expr.parse.literals import TYPED_TEXTS, hexadecimal, number, type_named, typed_text
 from tahoe.expr.parse.refused import MOST_LEVELS, check_length, no_condition, refused, too_deep
@@ -21,7 +24,7 @@ from tahoe.expr.tree.chains import without_chains
 from tahoe.expr.tree.coerce import zone_of
 from tahoe.expr.tree.common_types import BOOLEAN, VOID, same_type
 from tahoe.expr.tree.common_types import STRING as TEXT
-from tahoe.expr.tree.expression import Case, Cast, Expression, Literal, compared_by_bytes, levels_of
+from tahoe.expr.tree.expression import PLUS_INTERVAL, Case, Cast, Expression, Literal, compared_by_bytes, levels_of
 from tahoe.expr.tree.functions import FUNCTIONS, call
 from tahoe.expr.tree.signatures import cast_to, condition, meet
 from tahoe.schema.collations import collation_refused
@@ -30,7 +33,7 @@ from tahoe.schema.types import DataType
 __all__ = ["Schemas", "parse_condition", "parse_expression"]
 
 
-def parse_expression(text: str, schemas: Schemas, time_zone: str = "UTC") -> Expression:
+def parse_expression(text: str, schemas: Schemas, time_zone: str = "UTC", now_ms: int | None = None) -> Expression:
     """Parse an SQL text to a typed expression.
 
     Args:
@@ -38,6 +41,7 @@ def parse_expression(text: str, schemas: Schemas, time_zone: str = "UTC") -> Exp
         schemas: logical schemas; names are resolved case-insensitively and replaced by the schema's own. With several schemas, names
             may be qualified, and must be if more than one of them has the column.
         time_zone: of the session, for timestamps without one.
+        now_ms: the time of the statement, in milliseconds since the epoch; None if it must not contain ``current_date()`` and the like.
 
     Raises:
         InvalidRequest: the text is not an expression, names an unknown column, has wrong types, or contains syntax that is not on the
@@ -45,7 +49,7 @@ def parse_expression(text: str, schemas: Schemas, time_zone: str = "UTC") -> Exp
     """
     check_length(text)
     try:
-        expression = _Reader(text, schemas, time_zone).whole()
+        expression = _Reader(text, schemas, time_zone, now_ms).whole()
     except RecursionError as error:
         raise too_deep(text) from error
     if (levels := levels_of(expression)) > MOST_LEVELS:
@@ -55,9 +59,9 @@ def parse_expression(text: str, schemas: Schemas, time_zone: str = "UTC") -> Exp
     return expression
 
 
-def parse_condition(text: str, schemas: Schemas, time_zone: str = "UTC") -> Expression:
+def parse_condition(text: str, schemas: Schemas, time_zone: str = "UTC", now_ms: int | None = None) -> Expression:
     """Parse an expression as `parse_expression`, which must be boolean."""
-    return condition(parse_expression(text, schemas, time_zone), time_zone)
+    return condition(parse_expression(text, schemas, time_zone, now_ms), time_zone)
 
 
 @dataclass(slots=True)
@@ -94,12 +98,13 @@ class _Operator:
 class _Reader(Tokens):
     """Parses the tokens of one expression, and builds the typed call of each operator as soon as its operands are parsed."""
 
-    def __init__(self, text: str, schemas: Schemas, time_zone: str) -> None:
+    def __init__(self, text: str, schemas: Schemas, time_zone: str, now_ms: int | None) -> None:
         super().__init__(text)
         self.depth = 0
         self.columns = ColumnNames(schemas)
         self.time_zone = time_zone
         self.zone = zone_of(time_zone)
+        self.now_ms = now_ms
 
     def whole(self) -> Expression:
         """Parse the whole text as one expression."""
@@ -122,6 +127,9 @@ class _Reader(Tokens):
             if keys[self.place] in _PREFIX:
                 self.prefixes(operators, least)
             operands.append(self.primary())
+            while keys[self.place] in ("+", "-") and least <= _SUM and comes_interval(self, 1):
+                self.reduce(operands, operators, _SUM)
+                operands[-1] = self.moved(operands[-1])
             while (key := keys[self.place]) in _MAY_BE_TESTS and least <= _PREDICATE and self.comes_predicate():
                 self.reduce(operands, operators, _PREDICATE + 1)
                 operands[-1] = self.predicate(operands[-1])
@@ -176,6 +184,16 @@ class _Reader(Tokens):
             return _Operand(left.expression, left.start, max(left.level, right.level), True, name, parts)
         is_test = operator.precedence == _COMPARISON
         return self.made(name, left.start, self.untested(left), self.untested(right), is_test=is_test)
+
+    def moved(self, operand: _Operand) -> _Operand:
+        """Parse a sign and an interval after an operand."""
+        sign = -1 if self.keys[self.place] == "-" else 1
+        self.place += 1
+        length = interval(self)
+        if _INFIX.get(self.keys[self.place], 0) > _SUM or self.keys[self.place] in _POSTFIX:
+            raise refused(self.text[operand.start :], _NOT_ALLOWED)
+        time = length.added_to(self.untested(operand).expression, sign, self.time_zone)
+        return _Operand(time, operand.start, self.deeper(operand.level))
 
     def gathered(self, operand: _Operand) -> _Operand:
         """Return the operand, with a chain of AND or OR as one call."""
@@ -323,7 +341,18 @@ class _Reader(Tokens):
             raise refused(self.since(start), _NOT_ALLOWED)
         if key == "INTERVAL" and self.tokens[self.place][0] in (NUMBER, WORD):
             raise refused(self.text[start:], _NOT_ALLOWED)
-        return _Operand(self.columns.reference(tuple(names), word if len(names) == 1 else self.since(start)), start)
+        try:
+            return _Operand(self.columns.reference(tuple(names), word if len(names) == 1 else self.since(start)), start)
+        except InvalidRequest:
+            if key not in WITHOUT_BRACKETS or len(names) > 1:
+                raise
+            return self.current_time(key, start)
+
+    def current_time(self, key: str, start: int) -> _Operand:
+        """A function of `CURRENT_TIME`, whose brackets are consumed."""
+        if self.now_ms is None:
+            return self.made(key.lower(), start)  # rejected by its name
+        return _Operand(current_time(key, self.now_ms, self.zone), start)
 
     def typed(self, key: str) -> _Operand:
         """A constant such as ``DATE '2024-01-01'`` or ``X'1F'``."""
@@ -347,6 +376,9 @@ class _Reader(Tokens):
             special_call: _Operand = getattr(self, special)(key, start)
             self.need(")")
             return special_call
+        if name.upper() in CURRENT_TIME and self.keys[self.place + 1] == ")":
+            self.place += 2
+            return self.current_time(name.upper(), start)
         if name in _SIGNS_ONLY:
             raise refused(self.text[start:], _NOT_ALLOWED)
         if name not in FUNCTIONS:
@@ -505,6 +537,6 @@ _PARTS = {
     "doy": "dayofyear",
 }
 _MAY_BE_TESTS = _PREDICATES | {"NOT"}
-_SIGNS_ONLY = frozenset({"is null", "is not null", "[]", "field", "||"})
+_SIGNS_ONLY = frozenset({"is null", "is not null", "[]", "field", "||", *PLUS_INTERVAL})
 """Rows of the allow-list that are no function's name."""
 _DIGITS_OF_A_SIZE = 9

@@ -17,6 +17,9 @@ from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, Primit
 
 __all__ = [
     "OPERATORS",
+    "PLUS_INTERVAL",
+    "PLUS_MICROSECONDS",
+    "PLUS_MONTHS",
     "Call",
     "Case",
     "Cast",
@@ -117,6 +120,8 @@ class Call:
                 name = self.arguments[1]
                 assert isinstance(name, Literal)
                 return f"{operands[0]}.{quote_identifier(name.value)}"
+            case name if name in PLUS_INTERVAL:
+                return f"{operands[0]} + INTERVAL {self.arguments[1]} {PLUS_INTERVAL[name]}"
             case name if name in OPERATORS:
                 return f" {name.upper()} ".join(operands)
         return f"{self.function}({', '.join(map(_text, self.arguments))})"
@@ -172,6 +177,10 @@ OPERATORS = frozenset(
     }
 )
 """Functions that are written between their operands."""
+
+PLUS_MONTHS, PLUS_MICROSECONDS = "plus months", "plus microseconds"
+PLUS_INTERVAL = {PLUS_MONTHS: "MONTH", PLUS_MICROSECONDS: "MICROSECOND"}
+"""A timestamp plus a number of units: the function, and the unit in ``+ INTERVAL 3 MONTH``."""
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:
@@ -289,7 +298,12 @@ def _operand(expression: Expression) -> str:
     if isinstance(expression, Call):
         name = expression.function
         # An index right after array(…) is not read back.
-        closed = not (name in OPERATORS or name == "array" or name in ("is null", "is not null", "not", "negative", "~", "in"))
+        closed = not (
+            name in OPERATORS
+            or name in PLUS_INTERVAL
+            or name == "array"
+            or name in ("is null", "is not null", "not", "negative", "~", "in")
+        )
         return str(expression) if closed else f"({expression})"
     text = _text(expression)
     return f"({text})" if text.startswith("-") else text

@@ -26,7 +26,7 @@ from tahoe.expr.tree.common_types import (
     is_integral,
     is_numeric,
 )
-from tahoe.expr.tree.expression import Call, Case, Cast, Expression, Literal
+from tahoe.expr.tree.expression import PLUS_INTERVAL, Call, Case, Cast, Expression, Literal
 from tahoe.expr.tree.signatures import Arguments, Rule, cast_to, condition, counted, fixed, meet, mismatch, taken
 from tahoe.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructField, StructType, is_opaque
 
@@ -367,6 +367,11 @@ def _conversion(data_type: DataType) -> Rule:
     return rule
 
 
+def _plus_interval(name: str, arguments: Arguments, time_zone: str) -> Expression:
+    """A timestamp plus a constant number of units; the parser has checked the types."""
+    return Call(name, arguments, arguments[0].data_type, time_zone)
+
+
 DATE_UNITS: Mapping[str, str] = {
     **dict.fromkeys(("year", "yyyy", "yy"), "year"),
     "quarter": "quarter",
@@ -440,5 +445,6 @@ FUNCTIONS: Mapping[str, Rule] = {
     "date_format": _date_format,
     "to_date": _conversion(DATE),
     "to_timestamp": _conversion(TIMESTAMP),
+    **dict.fromkeys(PLUS_INTERVAL, _plus_interval),
 }
 """Name, in lower case, to its rule."""

@@ -80,7 +80,7 @@ def optimize(
     transaction = begin()
     clock, started = transaction.clock, transaction.clock.now_ms()
     with observed("optimize", transaction.store.url) as observation:
-        plan = plan_optimize(snapshot_to_change(transaction), request)
+        plan = plan_optimize(snapshot_to_change(transaction), request, started)
         run = _Run(begin, commit, plan, rewrite, _ProgressReporter(progress, sum(len(files.adds) for files in plan.bins)))
         if not request.dry_run:
             for batch in plan.batches():

@@ -144,14 +144,18 @@ def _usual_target(snapshot: Snapshot) -> int:
     return target_for_rewrites(pc.sum(snapshot.files()["size"]).as_py() or 0)
 
 
-def plan_optimize(snapshot: Snapshot, request: OptimizeRequest) -> OptimizePlan:
-    """Plan an OPTIMIZE of a version. Raises `InvalidRequest` in the cases of `tahoe.ops.layout.optimize.optimize`."""
+def plan_optimize(snapshot: Snapshot, request: OptimizeRequest, now_ms: int | None = None) -> OptimizePlan:
+    """Plan an OPTIMIZE of a version. Raises `InvalidRequest` in the cases of `tahoe.ops.layout.optimize.optimize`.
+
+    Args:
+        now_ms: the time of the statement, in milliseconds since the epoch; None if the condition must not contain the current time.
+    """
     properties = snapshot.config.properties
     target = request.target_file_size or properties.target_file_size or _usual_target(snapshot)
     rules = Rules(target, request.min_file_size or target, request.max_deleted_rows_ratio)
     refuse_for_clustered(snapshot, where=request.where is not None, zorder_by=request.zorder_by, is_full=request.full)
     paths = cluster_columns(snapshot, request.zorder_by, need_statistics=request.need_statistics)
-    selected = select_partitions(snapshot, request.where, request.time_zone, request.engine)
+    selected = select_partitions(snapshot, request.where, request.time_zone, now_ms=now_ms, engine=request.engine)
     adds, request = selected.adds, replace(request, where=selected.condition, engine=None)  # the plan is sent to executors
     bins = one_bin_a_partition(adds) if paths else bins_of(adds, rules)
     clustered, cubes = clustering_columns(snapshot), None

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from tahoe.base.lazy import pc
 from tahoe.base.progress import Progress, silent, tracked
+from tahoe.expr.compute.constant_folding import with_constants
 from tahoe.expr.parse.parse_expression import parse_condition
 from tahoe.expr.tree.expression import Expression, Reference, columns
 from tahoe.expr.tree.implied import to_predicate
@@ -118,14 +119,15 @@ def _matched(transaction: Transaction, statement: MergeStatement, progress: Prog
     check_target(snapshot.schema, snapshot.config.table, evolving=statement.schema_evolution)
     table = as_table(statement.source)
     source, columns = Side(statement.source_alias, table, table.num_rows), from_arrow_schema(table.schema)
+    moment = Moment(transaction.clock.now_ms(), statement.time_zone)
     clauses = with_places(
         statement.clauses,
         Columns.of(snapshot.schema, statement.target_alias),
         lambda: Columns.of(columns, statement.source_alias),
-        Defaults(snapshot.config, Moment(transaction.clock.now_ms(), statement.time_zone)),
+        Defaults(snapshot.config, moment),
         evolving=statement.schema_evolution,
     )
-    plan = _plan(transaction, snapshot, replace(statement, clauses=clauses), columns)
+    plan = _plan(transaction, snapshot, replace(statement, clauses=clauses), columns, moment)
     return _Writing(transaction, snapshot, plan, _match(transaction, snapshot, plan, source, progress), source)
 
 
@@ -209,7 +211,7 @@ class _Match:
 # ---- parsing the statement
 
 
-def _plan(transaction: Transaction, snapshot: Snapshot, statement: MergeStatement, source: StructType) -> _Plan:
+def _plan(transaction: Transaction, snapshot: Snapshot, statement: MergeStatement, source: StructType, moment: Moment) -> _Plan:
     check_duplicates(source)
     schema = snapshot.schema
     if statement.schema_evolution:
@@ -217,26 +219,28 @@ def _plan(transaction: Transaction, snapshot: Snapshot, statement: MergeStatemen
         schema = evolved_schema(schema, source, statement.clauses, widening)
     config = set_schema(transaction, snapshot.config, schema)
     both = {statement.target_alias: snapshot.schema, statement.source_alias: source}
-    on = parse_condition(statement.on, both, statement.time_zone)
-    steps = tuple(_step(clause, statement, both, config.schema) for clause in statement.clauses)
+    on = with_constants(parse_condition(statement.on, both, moment.time_zone, moment.ms))
+    steps = tuple(_step(clause, statement, both, config.schema, moment) for clause in statement.clauses)
     for step in steps:
         check_identity(config, step.clause.action, {assignment.path[0] for assignment in step.assignments})
     return _Plan(statement, config, on, steps)
 
 
-def _step(clause: Clause[str], statement: MergeStatement, both: Mapping[str, StructType], schema: StructType) -> _Step:
+def _step(
+    clause: Clause[str], statement: MergeStatement, both: Mapping[str, StructType], schema: StructType, moment: Moment
+) -> _Step:
     seen = {
         Kind.MATCHED: both,
         Kind.NOT_MATCHED: {statement.source_alias: both[statement.source_alias]},
         Kind.NOT_MATCHED_BY_SOURCE: {statement.target_alias: both[statement.target_alias]},
     }[clause.kind]
-    condition = None if clause.condition is None else parse_condition(clause.condition, seen, statement.time_zone)
+    condition = None if clause.condition is None else parse_condition(clause.condition, seen, moment.time_zone, moment.ms)
     if clause.values is None:
         return _Step(clause, condition, _star(clause, statement, both[statement.source_alias], schema))
     keys, texts = (key for key, _ in clause.values), (text for _, text in clause.values)
     places = assigned_places(keys, [Columns.of(schema)], inserts=clause.action == Action.INSERT)
     may_lack_fields = statement.schema_evolution
-    assignments = parse_assignments(places, texts, seen, statement.time_zone, may_lack_fields=may_lack_fields)
+    assignments = parse_assignments(places, texts, seen, moment, may_lack_fields=may_lack_fields)
     return _Step(clause, condition, assignments)
 
 

@@ -18,6 +18,7 @@ from tahoe.expr.parse.parse_expression import Schemas, parse_expression
 from tahoe.expr.tree.expression import Expression, Reference
 from tahoe.expr.tree.signatures import cast_to
 from tahoe.ops.rows.assigned_places import check_assignable, lacks_fields
+from tahoe.protocol.column_values.default_values import Moment
 from tahoe.protocol.constraints import recomputed
 from tahoe.schema.arrow import to_arrow_schema, to_arrow_type
 from tahoe.schema.arrow_values import combined
@@ -47,7 +48,7 @@ class Assignment:
 
 
 def parse_assignments(
-    places: Sequence[Reference], texts: Iterable[str], schemas: Schemas, time_zone: str = "UTC", *, may_lack_fields: bool = False
+    places: Sequence[Reference], texts: Iterable[str], schemas: Schemas, moment: Moment, *, may_lack_fields: bool = False
 ) -> tuple[Assignment, ...]:
     """Parse the assignments of a SET or VALUES clause.
 
@@ -55,6 +56,7 @@ def parse_assignments(
         places: the assigned columns and fields (`assigned_places`).
         texts: the expression for each of them.
         schemas: the columns that the expressions may use.
+        moment: the time and time zone of the statement.
         may_lack_fields: see `check_assignable`.
 
     Raises:
@@ -63,18 +65,18 @@ def parse_assignments(
     """
     assignments: list[Assignment] = []
     for place, text in zip(places, texts, strict=True):
-        value = _value(place, text, schemas, time_zone)
+        value = _value(place, text, schemas, moment)
         check_assignable(value.data_type, place.data_type, place.path, may_lack_fields=may_lack_fields)
         assignments.append(Assignment(place.path, place.data_type, value))
     return tuple(assignments)
 
 
-def _value(place: Reference, text: str, schemas: Schemas, time_zone: str) -> Expression:
+def _value(place: Reference, text: str, schemas: Schemas, moment: Moment) -> Expression:
     try:
-        value = parse_expression(text, schemas, time_zone)
-        return (
-            value if isinstance(place.data_type, StructType | ArrayType | MapType) else cast_to(value, place.data_type, time_zone)
-        )
+        value = parse_expression(text, schemas, moment.time_zone, moment.ms)
+        if isinstance(place.data_type, StructType | ArrayType | MapType):
+            return value
+        return cast_to(value, place.data_type, moment.time_zone)
     except InvalidRequest as error:
         # A text without quotes is read as a column, and two words as a syntax error.
         is_text = str(place.data_type) == "string" and re.fullmatch(r"[\w ]+", text) is not None

@@ -90,20 +90,27 @@ class SelectedPartitions:
 
 
 def select_partitions(
-    snapshot: Snapshot, where: Condition | None, time_zone: str = "UTC", engine: PartitionFilter | None = None
+    snapshot: Snapshot,
+    where: Condition | None,
+    time_zone: str = "UTC",
+    *,
+    now_ms: int | None = None,
+    engine: PartitionFilter | None = None,
 ) -> SelectedPartitions:
     """Return the selected partitions; all partitions without a condition.
 
     Args:
         where: SQL text or a predicate, on partition columns only.
-        time_zone: in which texts become timestamps.
-        engine: evaluates the texts that Tahoe does not evaluate; without one, they are refused.
+        time_zone, now_ms: as for `tahoe.expr.parse.parse_expression`.
+        engine: evaluates the texts that Tahoe does not evaluate, and all with the current time, since it has a clock of its own. Without
+            one, the former are refused.
 
     Raises `InvalidRequest`: ``DELTA_NON_PARTITION_COLUMN_REFERENCE`` for a condition on other columns, ``DELTA_FAILED_RECOGNIZE_PREDICATE``
         for text that cannot be parsed.
     """
     try:
-        condition, partitioned = row_condition(where, snapshot.schema, time_zone), snapshot.partition_columns
+        condition = row_condition(where, snapshot.schema, time_zone, now_ms if engine is None else None)
+        partitioned = snapshot.partition_columns
     except InvalidRequest as error:
         if engine is not None and isinstance(where, str) and error.code in _ONLY_BY_ENGINE:
             return SelectedPartitions(where, _selected_by(engine, snapshot, where))

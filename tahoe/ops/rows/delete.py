@@ -45,7 +45,7 @@ def stage_delete(
         NotFound: there is no table.
     """
     snapshot = snapshot_to_delete_from(transaction)
-    condition = row_condition(where, snapshot.schema, time_zone)
+    condition = row_condition(where, snapshot.schema, time_zone, transaction.clock.now_ms())
     if condition.is_for_all_rows:
         return stage_deleted_files(transaction, snapshot, adds_of(snapshot.files()), None, condition.text)
     whole = whole_files(snapshot, condition)

@@ -164,7 +164,9 @@ def stage_write(transaction: Transaction, data: ArrowData, options: WriteOptions
     rows = in_hand(data, None if snapshot is None or options.overwrite_schema else snapshot.schema)
     transaction.enforces = ENFORCED
     config = prepare_schema(transaction, from_arrow_schema(rows.schema), options)
-    condition = None if options.replace_where is None else row_condition(options.replace_where, config.schema)
+    condition = None
+    if options.replace_where is not None:
+        condition = row_condition(options.replace_where, config.schema, now_ms=transaction.clock.now_ms())
     if condition is not None and check_replaced(condition.columns, config, options):
         rows = _checked(rows, condition, config)
     store, clock, most = transaction.store, transaction.clock, options.max_rows_per_file

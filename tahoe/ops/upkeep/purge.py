@@ -42,7 +42,7 @@ def stage_purge(
         InvalidRequest: a predicate on other columns (`DELTA_NON_PARTITION_COLUMN_REFERENCE`).
     """
     snapshot = transaction.existing()
-    selected = select_partitions(snapshot, where, time_zone, engine)
+    selected = select_partitions(snapshot, where, time_zone, now_ms=transaction.clock.now_ms(), engine=engine)
     adds = _files_to_purge(snapshot, selected.adds, progress)
     if not adds:
         return None

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from zoneinfo import ZoneInfo
 
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.parse.engine_text import engine_text
 from tahoe.expr.parse.parse_expression import parse_expression
-from tahoe.expr.tree.constant_cast import cast_value
 from tahoe.expr.tree.expression import EngineText, Expression, sql_of_expression
 from tahoe.expr.tree.predicate import Literal
 from tahoe.expr.tree.signatures import cast_to
@@ -26,15 +23,7 @@ from tahoe.schema.types import DataType, DecimalType, PrimitiveType, StructField
 CURRENT_DEFAULT, EXISTS_DEFAULT = "CURRENT_DEFAULT", "EXISTS_DEFAULT"
 """The keys of a column's metadata. Tables have only the first: rows written before the column was added always have NULL."""
 _NO_COLUMNS = StructType(())
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ZONES, _LATER_MS = ("Etc/GMT+12", "UTC", "Pacific/Kiritimati"), 1_000_000_000_000
-_CLOCK = {
-    "current_timestamp": "timestamp",
-    "now": "timestamp",
-    "current_date": "date",
-    "curdate": "date",
-    "localtimestamp": "timestamp_ntz",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +98,7 @@ def default_of(column: StructField, table: str, moment: Moment) -> Default | Non
     if text is None:
         return None
     try:
-        value = _time(str(text), moment) or parse_expression(str(text), _NO_COLUMNS, moment.time_zone)
+        value = parse_expression(str(text), _NO_COLUMNS, moment.time_zone, moment.ms)
     except InvalidRequest as error:
         if error.code in _NOT_FOR_SPARK:
             raise _refused(column, table, error.code, error.message) from error
@@ -163,16 +152,6 @@ def _reason(column: StructField, table: str, why: str) -> str:
         f"The default value ({text[:200]}) of column '{column.name}' ({column.data_type}) of table {table} cannot be used. {why} Set another "
         "one, made of constants: ALTER TABLE … ALTER COLUMN … SET DEFAULT."
     )
-
-
-def _time(text: str, moment: Moment) -> Literal | None:
-    """Return the time that a text names, or None."""
-    name = text.strip().lower().removesuffix("()").rstrip()
-    if name not in _CLOCK or (name in ("now", "curdate") and "(" not in text):
-        return None
-    data_type = PrimitiveType(_CLOCK[name])
-    now = _EPOCH + timedelta(milliseconds=moment.ms)
-    return Literal(cast_value(now, data_type, ZoneInfo(moment.time_zone)), data_type)
 
 
 def _is_null(value: Expression) -> bool:

@@ -54,7 +54,7 @@ def test_a_hostile_constraint_stops_every_write_before_a_file_is_there(text, mem
         assert not Table(f"{memory_url}{number}").exists()
 
 
-@pytest.mark.parametrize("text", EXPRESSIONS)
+@pytest.mark.parametrize("text", [text for text in EXPRESSIONS if EXPRESSIONS[text] not in ("current_timestamp", "now")])
 def test_a_hostile_condition_or_value_changes_nothing(text, memory_url):
     table = Table(memory_url)
     table.append(pa.table({"id": [1]}))

@@ -74,7 +74,7 @@ def test_the_meaning_of_a_default(kind, text, value):
         (PrimitiveType("string"), "reflect('java.lang.System', 'exit')", "TAHOE_EXPRESSION_NOT_ALLOWED"),
         (PrimitiveType("string"), "(SELECT 1)", "TAHOE_EXPRESSION_NOT_ALLOWED"),
         (PrimitiveType("string"), "now", "INVALID_DEFAULT_VALUE.UNRESOLVED_EXPRESSION"),
-        (PrimitiveType("string"), "current_timestamp(), 1", "TAHOE_EXPRESSION_NOT_ALLOWED"),
+        (PrimitiveType("string"), "current_timestamp(), 1", "INVALID_DEFAULT_VALUE.UNRESOLVED_EXPRESSION"),
         (PrimitiveType("string"), "", "INVALID_DEFAULT_VALUE.UNRESOLVED_EXPRESSION"),
     ],
 )

@@ -84,6 +84,8 @@ def tail(source: Source, start: Position | None, clock: Clock, *, follow: bool, 
         follow: whether to wait for further commits, or to end with the table's current content.
         poll_seconds: how long to wait before checking again.
     """
+    if start is not None:
+        source.resume(start)
     end = None if follow else source.end_now()
     while True:
         position = source.plan(start, up_to=end)

@@ -209,6 +209,17 @@ def test_a_column_that_was_renamed_stops_the_stream_before_it_and_a_new_stream_c
     assert batch.to_arrow()["number"].to_pylist() == [2]
 
 
+def test_a_stream_stops_if_the_first_commit_after_its_position_drops_a_column(make: Callable[..., Table]) -> None:
+    table = make([1], properties={**PROPERTIES, "delta.columnMapping.mode": "name"})
+    table.append(pa.table({"id": [2], "more": ["x"]}), merge_schema=True)
+    *_, last = table.tail()
+    table.drop_columns("more")
+    table.append(pa.table({"id": [3]}))
+    with pytest.raises(InvalidRequest) as caught:
+        next(table.tail(position=last.position))
+    assert caught.value.code == "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG"
+
+
 @pytest.mark.parametrize("vacuumed", [False, True])
 def test_maintenance_adds_no_rows_to_a_stream(make: Callable[..., Table], vacuumed: bool) -> None:
     table = make([1, 2], [3])

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-os.environ["PYSPARK_PYTHON"] = sys.executable
+os.environ["PYSPARK_PYTHON"] = os.environ.get("TAHOE_WORKER_PYTHON", sys.executable)  # the Python of tasks
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

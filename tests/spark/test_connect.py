@@ -468,11 +468,14 @@ def test_a_function_of_foreach_batch_merges(connect: Any, tmp_path: Path) -> Non
     source, target = str(tmp_path / "source"), str(tmp_path / "target")
     Table.create(source, {"id": "long", "n": "long"}).append(pa.table({"id": [0, 0, 1, 2], "n": [1, 2, 1, 2]}))
     Table.create(target, {"id": "long", "n": "long"}).append(pa.table({"id": [0], "n": [0]}))
+    # Of another session than the batches, which have one of their own since Spark 4.3.
+    outside = DeltaTable.forPath(connect, target)
 
     def upsert(rows: Any, _: int) -> None:
         newest = rows.groupBy("id").max("n").withColumnRenamed("max(n)", "n")
-        merge = DeltaTable.forPath(rows.sparkSession, target).alias("t").merge(newest.alias("s"), "t.id = s.id")
+        merge = outside.alias("t").merge(newest.alias("s"), "t.id = s.id")
         merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+        assert DeltaTable.forPath(rows.sparkSession, target).toDF().where("id = 1").count() == 1
         connect.sql(f"DELETE FROM delta.`{target}` WHERE id = 1")
 
     with remote():

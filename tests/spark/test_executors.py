@@ -86,6 +86,22 @@ UNIFORM_RUNTIME.shards = SparkShards(spark, least_files=1)
 iceberg = {"delta.enableIcebergCompatV2": "true", "delta.columnMapping.mode": "name"}
 uniform = made("uniform", properties={**iceberg, "delta.universalFormat.enabledFormats": "iceberg"})
 told("convert to Iceberg", uniform, lambda t: uniform.uniform.sync(rebuild=True), 8)
+# Spark looks for the format "delta" in the workers' Python if it loads a table that no query has read.
+for statement in (
+    "CREATE DATABASE d",
+    "CREATE TABLE d.t (id LONG) USING delta",
+    "CREATE TABLE d.u (id LONG) USING delta",
+    "CREATE TABLE d.v (id LONG) USING delta",
+    "CREATE TABLE d.w (id LONG) USING delta",
+    "DROP TABLE d.t",
+    "ALTER TABLE d.u RENAME TO d.x",
+    "DROP TABLE IF EXISTS d.x",
+    "DROP TABLE d.w PURGE",
+    "DROP TABLE IF EXISTS d.t",
+):
+    sql(statement)
+print("= names", [row.tableName for row in sql("SHOW TABLES IN d").collect()])
+sql("DROP DATABASE d CASCADE")
 broken = made("broken")
 os.unlink(f"{folder}/broken/" + broken.files()["path"][0].as_py())
 try:
@@ -106,6 +122,7 @@ REPORTED = [
     "= clone CLONE 7",
     "= auto compact OPTIMIZE 1",
     "= convert to Iceberg WRITE 4",
+    "= names ['v']",
     "= a lost file: DELTA_FILE_NOT_FOUND 4",
 ]
 

@@ -87,5 +87,5 @@ def test_supported_settings_have_the_effect_of_the_reference(spark, path):
         assert spark.conf.get(PREFIX + "write.txnVersion", None) is None
     cubes = "optimize.clustering.mergeStrategy.minCubeSize."
     with setting(spark, {cubes + "threshold": "11", cubes + "targetCubeSize": "12"}):
-        asked = _request(spark, [], [])
+        asked = _request(spark, table, [], [])
     assert (asked.min_cube_size, asked.target_cube_size) == (11, 12)

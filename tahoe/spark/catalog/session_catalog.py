@@ -39,7 +39,14 @@ def session_catalog(spark: SparkSession, original: JavaObject, entries: JavaObje
         entries: the ``SessionCatalog`` with the entries of its tables.
         answers: `CatalogAnswers`, or a JVM function as for `tahoe.spark.jvm.proxies.proxy`.
     """
-    return proxy(spark, original, answers, ["loadTable"], _interfaces(original), described=describing(Jvm.of(spark), entries))
+    return proxy(
+        spark,
+        original,
+        answers,
+        ["dropTable", "loadTable", "purgeTable"],
+        _interfaces(original),
+        described=describing(Jvm.of(spark), entries),
+    )
 
 
 def _interfaces(original: JavaObject) -> list[str]:
@@ -105,6 +112,28 @@ class CatalogAnswers:
             return travelled
         self._loaded_tables.forget("\0".join((SESSION_CATALOG, *name.parts)))
         return self._original.loadTable(subject, *how)
+
+    def dropTable(self, described: str, subject: JavaObject) -> bool:  # noqa: N802 - Spark's name
+        """Drop the table with this name; return whether there was one. The arguments are those of `loadTable`.
+
+        Spark's own catalog loads the class of the table's format first. It finds none for ``delta`` unless the Python that it starts for
+        data sources has Tahoe, and starting that takes a second.
+        """
+        if DescribedName.of(described).entry_number is None:
+            return bool(self._original.dropTable(subject))
+        return self._dropped(subject, purges=False)
+
+    def purgeTable(self, described: str, subject: JavaObject) -> bool:  # noqa: N802 - Spark's name
+        """Drop the table as `dropTable`, and do not move its files to the trash."""
+        if DescribedName.of(described).entry_number is None:
+            return bool(self._original.purgeTable(subject))
+        return self._dropped(subject, purges=True)
+
+    def _dropped(self, entry: JavaObject, *, purges: bool) -> bool:
+        name = entry.identifier()
+        self._entries.invalidateCachedTable(name)
+        self._entries.dropTable(name, True, purges)
+        return True
 
     def _travelled(self, parts: tuple[str, ...]) -> JavaObject | None:
         """Resolve ``name@v3`` to a version of the table `name`, if no table has the full name."""

@@ -9,7 +9,7 @@ read again, and a non-deterministic value, are seen once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
@@ -117,15 +117,22 @@ class RemoteMergeBuilder(DeltaMergeBuilder):
 
 def merge(target: CommandTarget, request: MergeRequest) -> RowsChanged:
     """Run the clauses in one commit. Raises the errors of `tahoe.spark.commands.merge.merge.merge`."""
+    target = _in_session_of(request.source, target)
     return run_row_command(target, "MERGE", lambda transaction: _matched(transaction, target, request).stage())
 
 
 def explain_merge(target: CommandTarget, request: MergeRequest) -> MergeExplained:
     """Return the effects of `merge` without writing. Raises the errors that `merge` raises before it writes."""
-    matched = _matched(target.table.begin(), target, request)
+    matched = _matched(target.table.begin(), _in_session_of(request.source, target), request)
     changes = matched.changed.changes
     summary = MatchSummary(text_of(request.on), matched.counts(), matched.source_rows, matched.files_scanned, len(changes))
     return explained(matched.rows.version.snapshot, matched.rows.config, summary)
+
+
+def _in_session_of(source: DataFrame, target: CommandTarget) -> CommandTarget:
+    """Return the target with the source's session: since Spark 4.3 the batches of `foreachBatch` have a session of their own."""
+    session = source.sparkSession
+    return target if session is target.spark else replace(target, spark=session)
 
 
 def _matched(transaction: Transaction, target: CommandTarget, request: MergeRequest) -> _MatchedMerge:

@@ -43,7 +43,7 @@ def session_catalog(spark: SparkSession, original: JavaObject, entries: JavaObje
         spark,
         original,
         answers,
-        ["dropTable", "loadTable", "purgeTable"],
+        ["dropTable", "loadTable", "purgeTable", "tableExists"],
         _interfaces(original),
         described=describing(Jvm.of(spark), entries),
     )
@@ -113,27 +113,19 @@ class CatalogAnswers:
         self._loaded_tables.forget("\0".join((SESSION_CATALOG, *name.parts)))
         return self._original.loadTable(subject, *how)
 
-    def dropTable(self, described: str, subject: JavaObject) -> bool:  # noqa: N802 - Spark's name
-        """Drop the table with this name; return whether there was one. The arguments are those of `loadTable`.
+    # ``TableNames.java`` answers these for Delta tables.
 
-        Spark's own catalog loads the class of the table's format first. It finds none for ``delta`` unless the Python that it starts for
-        data sources has Tahoe, and starting that takes a second.
-        """
-        if DescribedName.of(described).entry_number is None:
-            return bool(self._original.dropTable(subject))
-        return self._dropped(subject, purges=False)
+    def tableExists(self, _: str, name: JavaObject) -> bool:  # noqa: N802 - Spark's name
+        """Return whether there is a table at a path, or with a name that the catalog cannot have."""
+        return bool(self._original.tableExists(name))
 
-    def purgeTable(self, described: str, subject: JavaObject) -> bool:  # noqa: N802 - Spark's name
-        """Drop the table as `dropTable`, and do not move its files to the trash."""
-        if DescribedName.of(described).entry_number is None:
-            return bool(self._original.purgeTable(subject))
-        return self._dropped(subject, purges=True)
+    def dropTable(self, _: str, name: JavaObject) -> bool:  # noqa: N802 - Spark's name
+        """Drop a table that is no Delta table; return whether there was one."""
+        return bool(self._original.dropTable(name))
 
-    def _dropped(self, entry: JavaObject, *, purges: bool) -> bool:
-        name = entry.identifier()
-        self._entries.invalidateCachedTable(name)
-        self._entries.dropTable(name, True, purges)
-        return True
+    def purgeTable(self, _: str, name: JavaObject) -> bool:  # noqa: N802 - Spark's name
+        """Drop a table that is no Delta table as `dropTable`, and do not move its files to the trash."""
+        return bool(self._original.purgeTable(name))
 
     def _travelled(self, parts: tuple[str, ...]) -> JavaObject | None:
         """Resolve ``name@v3`` to a version of the table `name`, if no table has the full name."""

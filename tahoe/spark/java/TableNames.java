@@ -8,8 +8,11 @@ import org.apache.spark.sql.connector.catalog.Identifier;
 
 // Between a proxy and Python: adds the text of the table's name and entry, which Python would otherwise read in 20 calls for each table.
 // The entry of a Delta table replaces the identifier, so that the text and Python's answer describe the same entry.
+// It also answers whether a table exists, and drops Delta tables. For both, Spark's own catalog would load the class of the format, which
+// it finds for "delta" only if the workers' Python has Tahoe; starting that Python takes a second.
 public class TableNames extends scala.runtime.AbstractFunction6 {
   private static final int MOST_ENTRIES = 256;
+  private static final Set DROPS = new HashSet(Arrays.asList("dropTable", "purgeTable"));
   private final scala.Function6 answers;
   private final SessionCatalog entries;
   private final Object newest;
@@ -30,7 +33,14 @@ public class TableNames extends scala.runtime.AbstractFunction6 {
     Object subject = a;
     try {
       if (a instanceof Identifier) {
-        CatalogTable entry = deltaEntry((Identifier) a);
+        TableIdentifier name = nameOf((Identifier) a);
+        if (name != null && "tableExists".equals(method)) return Boolean.valueOf(entries.tableExists(name));
+        CatalogTable entry = name == null ? null : deltaEntry(name);
+        if (entry != null && DROPS.contains(method)) {
+          entries.invalidateCachedTable(name);
+          entries.dropTable(name, true, "purgeTable".equals(method));
+          return Boolean.TRUE;
+        }
         text = described((Identifier) a, entry);
         if (entry != null) subject = entry;
       } else {
@@ -43,13 +53,16 @@ public class TableNames extends scala.runtime.AbstractFunction6 {
     return answers.apply(method, Integer.valueOf(arguments + 1), text, subject, arguments == 1 ? null : b, c);
   }
 
-  // The catalog's entry of a Delta table; null without one.
-  private CatalogTable deltaEntry(Identifier name) throws Exception {
+  // The name of an entry; null for a path, and for a name that no entry can have.
+  private static TableIdentifier nameOf(Identifier name) {
     if (name.namespace().length != 1 || name.name().indexOf('/') >= 0) return null;
-    TableIdentifier identifier =
-        new TableIdentifier(name.name(), scala.Option.apply(name.namespace()[0]), scala.Option.apply(null));
-    if (!entries.tableExists(identifier)) return null;
-    CatalogTable entry = entries.getTableMetadata(identifier);
+    return new TableIdentifier(name.name(), scala.Option.apply(name.namespace()[0]), scala.Option.apply(null));
+  }
+
+  // The catalog's entry of a Delta table; null without one.
+  private CatalogTable deltaEntry(TableIdentifier name) throws Exception {
+    if (!entries.tableExists(name)) return null;
+    CatalogTable entry = entries.getTableMetadata(name);
     boolean isDelta = entry.provider().isDefined() && "delta".equalsIgnoreCase((String) entry.provider().get());
     return isDelta ? entry : null;
   }

@@ -77,6 +77,9 @@ def pytest_configure(config: pytest.Config) -> None:
     # PySpark 4.0 leaves sockets of collected results to the garbage collector.
     config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
     config.addinivalue_line("filterwarnings", "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
+    # PySpark 4.0 releases results of Spark Connect by threads that it stops with the first closed session.
+    iterator = "<function ExecutePlanResponseReattachableIterator"
+    config.addinivalue_line("filterwarnings", f"ignore:Exception ignored in. {iterator}:pytest.PytestUnraisableExceptionWarning")
 
 
 @pytest.hookimpl(tryfirst=True)

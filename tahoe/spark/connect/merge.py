@@ -85,6 +85,7 @@ from tahoe.spark.connect.assigned import fit_of, parse_assignments
 from tahoe.spark.connect.conditions import check_boolean, check_expression, columns_in, text_of
 from tahoe.spark.connect.merge_keys import MergeSource, candidates
 from tahoe.spark.connect.remote_rows import RemoteRows, RemoteVersion
+from tahoe.spark.names.frame_columns import column_in
 from tahoe.spark.names.settings import is_case_sensitive, setting_of, settings_of
 from tahoe.spark.versions.connect_frames import checkpointed, with_known_columns
 from tahoe.spark.versions.plan_ids import stands_for
@@ -297,7 +298,7 @@ class _Resolver:
         evolving, schema = self.merge.request.schema_evolution, self.merge.config.schema
         pairs = star_pairs(clause.action, self.merge.columns, schema, evolving=evolving, stores=store_anything)
         return tuple(
-            Assignment(pair.target, Value(self.source[quote_identifier(pair.source[0])], pair.source_type), pair.keeps_fields)
+            Assignment(pair.target, Value(column_in(self.source, pair.source[0]), pair.source_type), pair.keeps_fields)
             for pair in pairs
         )
 
@@ -379,7 +380,7 @@ class _Outcome:
         target = self.target
         columns = [target[FILE], target[ROW], source_row.alias(SOURCE_ROW), sf.col(CLAUSE)]
         if self.after.properties.enable_change_data_feed:
-            fields = [target[quote_identifier(column.name)].alias(column.name) for column in self.before.schema]
+            fields = [column_in(target, column.name).alias(column.name) for column in self.before.schema]
             columns.append(sf.struct(*fields).alias(BEFORE))
         if self.updates:
             tracked = materialized_columns(self.before)
@@ -393,7 +394,7 @@ class _Outcome:
         existing = self.before.schema.find(name)
         if existing is not None and self.columns is not None and existing.name not in self.columns:
             return None  # PySpark 4.0 asks the server about each column
-        return None if existing is None else Value(self.target[quote_identifier(existing.name)], existing.data_type)
+        return None if existing is None else Value(column_in(self.target, existing.name), existing.data_type)
 
 
 def outcomes(steps: Sequence[Step], config: TableConfig, old: Callable[[str], Value | None], casts: Casts) -> list[Column]:

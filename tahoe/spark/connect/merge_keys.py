@@ -10,13 +10,14 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 
-from tahoe.expr.tree.predicate import TRUE, quote_identifier
+from tahoe.expr.tree.predicate import TRUE
 from tahoe.expr.tree.predicate import Column as PredicateColumn
 from tahoe.schema.collations import compares_by_bytes
 from tahoe.schema.types import DecimalType, StructField, StructType
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.source_keys import READ, Candidates, Key, candidates_of
 from tahoe.spark.connect.conditions import as_sql
+from tahoe.spark.names.frame_columns import column_in
 from tahoe.spark.scan.file_index import opaque_columns
 from tahoe.sql.dialect import Token, tokenize
 
@@ -53,7 +54,7 @@ def _keys(snapshot: Snapshot, target_alias: str | None, source: MergeSource, tex
             column = _column(first, snapshot.schema, target_alias, source.columns)
             other = _column(second, source.columns, source.alias, snapshot.schema)
             if column is not None and other is not None and column.name not in opaque and _is_key(column, other):
-                values = source.rows[quote_identifier(other.name)]
+                values = column_in(source.rows, other.name)
                 yield Key(PredicateColumn((column.name,)), column.data_type, values, str(other.data_type))
                 break
 

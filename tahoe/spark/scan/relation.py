@@ -40,6 +40,7 @@ from tahoe.spark.jvm.translate import (
     to_spark_type,
     with_shown_metadata,
 )
+from tahoe.spark.names.frame_columns import column_in
 from tahoe.spark.scan import row_id_columns as row_ids
 from tahoe.spark.scan.deleted_rows import DELETED_ROWS, is_live
 from tahoe.spark.scan.file_index import FileIndex, has_vectors, opaque_columns
@@ -315,7 +316,7 @@ def logical_column(base: DataFrame, column: StructField) -> Column:
     """Return one column of the table. An unchanged column keeps its identity: an alias would hide from Spark that two scans are the same."""
     if column.data_type == _VOID:
         return sf.lit(None).alias(column.name)
-    values = base[quote_identifier(column.physical_name)]
+    values = column_in(base, column.physical_name)
     if column.name == column.physical_name and _is_plain(column.data_type):
         return values
     return _logical(values, column.data_type).alias(column.name)

@@ -20,12 +20,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType as SparkStruct
 
-from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.row_tracking import MaterializedColumns, materialized_columns
 from tahoe.schema.types import PrimitiveType, StructField
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import items
+from tahoe.spark.names.frame_columns import column_in
 from tahoe.spark.scan.file_index import BASE_ROW_ID, DEFAULT_ROW_COMMIT_VERSION
 
 METADATA = "_metadata"
@@ -136,10 +136,10 @@ def _made(base: DataFrame, row_index: Column, tracked: MaterializedColumns | Non
     base_id, default = (base[column.name] for column in HIDDEN)
     return {
         "row_index": row_index,
-        "row_id": sf.coalesce(base[quote_identifier(tracked.row_id)], base_id + row_index),
+        "row_id": sf.coalesce(column_in(base, tracked.row_id), base_id + row_index),
         "base_row_id": base_id,
         "default_row_commit_version": default,
-        "row_commit_version": sf.coalesce(base[quote_identifier(tracked.row_commit_version)], default),
+        "row_commit_version": sf.coalesce(column_in(base, tracked.row_commit_version), default),
     }
 
 

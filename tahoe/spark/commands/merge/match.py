@@ -28,6 +28,7 @@ from tahoe.spark.commands.row_changes import FILE, ROW, of_kind
 from tahoe.spark.commands.source_rows import StoredRows, sent_to_all
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.records import items
+from tahoe.spark.names.frame_columns import column_in
 from tahoe.spark.write.fitting import Place, classic_cast
 
 SOURCE_ROW = "__tahoe_source_row"
@@ -110,7 +111,7 @@ def pairs_of(plan: Plan, before: TableConfig) -> DataFrame:
     if plan.is_upsert:
         return chosen.select(*columns)
     if steps and plan.config.properties.enable_change_data_feed:
-        fields = [target[quote_identifier(column.name)].alias(column.name) for column in before.schema]
+        fields = [column_in(target, column.name).alias(column.name) for column in before.schema]
         columns.append(sf.struct(*fields).alias(BEFORE))
     updates = [step for step in steps if step.action == Action.UPDATE]
     tracked = materialized_columns(before)
@@ -189,7 +190,7 @@ def _outcomes(plan: Plan, steps: Sequence[Step], before: StructType) -> list[Col
     outcomes = []
     for column in without_void(after.schema):
         fit, existing = fitting(classic_cast(jvm), Place(after.table, (column.name,), plan.casts)), before.find(column.name)
-        old = None if existing is None else Value(target[quote_identifier(existing.name)], existing.data_type)
+        old = None if existing is None else Value(column_in(target, existing.name), existing.data_type)
         outcomes.append(outcome(steps, column, old, fit))
     return outcomes
 

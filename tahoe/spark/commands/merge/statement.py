@@ -17,7 +17,6 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import BooleanType, NullType
 
 from tahoe.base.exceptions import InvalidRequest
-from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.merge.clauses import Action, Clause, Kind, check_clauses, only_inserts
 from tahoe.ops.merge.schema import check_identity, check_target, evolved_schema, star_pairs, with_places
 from tahoe.ops.rows.assigned_places import Columns, assigned_places, check_assignable
@@ -36,6 +35,7 @@ from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.stored_defaults import written_default
 from tahoe.spark.jvm.translate import from_spark_schema
+from tahoe.spark.names.frame_columns import column_in
 from tahoe.spark.names.options import AUTO_MERGE, AUTOMATIC_WIDENING, widening_mode
 from tahoe.spark.names.settings import is_case_sensitive, is_on, setting_of
 from tahoe.spark.write.enforce import session_time_zone
@@ -315,7 +315,7 @@ class _Resolver:
         )
         assignments = []
         for pair in pairs:
-            column = self.sides.source[quote_identifier(pair.source[0])]
+            column = column_in(self.sides.source, pair.source[0])
             assignments.append(Assignment(pair.target, Value(column, pair.source_type), pair.keeps_fields))
         return tuple(assignments)
 

@@ -46,6 +46,8 @@ def column(data_type, text):
         ("date", "DATE'2020-01-31'", date(2020, 1, 31)),
         ("date", "current_date", date(2020, 9, 13)),
         ("date", "Current_Timestamp()", date(2020, 9, 13)),
+        ("date", "current_date() - INTERVAL 1 DAY", date(2020, 9, 12)),
+        ("timestamp", "now() - INTERVAL 1 HOUR", datetime(2020, 9, 13, 11, 26, 40, 123000, tzinfo=UTC)),
         ("timestamp_ntz", "localtimestamp()", datetime(2020, 9, 13, 8, 26, 40, 123000)),
     ],
 )

@@ -13,7 +13,7 @@ from tahoe.expr.tree.common_types import VOID
 from tahoe.expr.tree.expression import Call, Case, Cast, Expression, Literal, children
 from tahoe.schema.types import DecimalType, PrimitiveType, is_geospatial
 
-ONE_ROW = pa.table({"": [None]})
+ONE_ROW = pa.table({"": pa.nulls(1)})  # a list would import pandas
 """The input of an expression without columns."""
 
 

@@ -235,13 +235,14 @@ def refuse_required_in_collections(schema: StructType, table: str) -> None:
 
 
 def check_dependents(config: TableConfig, schema: StructType) -> None:
-    """Refuse a new schema that changes the type of a field that a constraint or a generated column reads.
+    """Refuse a new schema that changes the type of a generated column, or of a field that a constraint or a generated column reads.
 
     Args:
         config: the table as it is.
 
     Raises:
-        InvalidRequest: ``DELTA_CONSTRAINT_DATA_TYPE_MISMATCH`` or ``DELTA_GENERATED_COLUMNS_DATA_TYPE_MISMATCH``.
+        InvalidRequest: ``DELTA_CONSTRAINT_DATA_TYPE_MISMATCH`` or ``DELTA_GENERATED_COLUMNS_DATA_TYPE_MISMATCH``; for a generated
+            column ``DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH``.
     """
     constraints = constraints_of(config)
     readers = [
@@ -262,6 +263,16 @@ def check_dependents(config: TableConfig, schema: StructType) -> None:
                 code=f"DELTA_{kind}_DATA_TYPE_MISMATCH",
                 table=config.table,
                 column=".".join(reference.path),
+            )
+    for rule in constraints.generated:
+        before, after = rule.column.data_type, schema.find(rule.column.name)
+        if after is not None and not same_type(before, after.data_type):
+            raise InvalidRequest(
+                f"The generated column '{after.name}' of table {config.table} would change its type from {before} to {after.data_type}, but "
+                f"its expression ({rule.text[:200]}) is {before}. Leave the column out, or cast the data to {before}.",
+                code="DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH",
+                table=config.table,
+                column=after.name,
             )
 
 

@@ -14,7 +14,7 @@ from tahoe.ops.tables.cluster_by import stage_clustering
 from tahoe.protocol.actions import Metadata
 from tahoe.protocol.column_values.identity import with_marks_of
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.constraints import check_new
+from tahoe.protocol.constraints import check_dependents, check_new
 from tahoe.protocol.features import ENFORCED
 from tahoe.protocol.iceberg_compat import required_properties
 from tahoe.protocol.properties import TableProperties, same_key, validate_properties
@@ -138,9 +138,13 @@ def with_schema(
 
 
 def set_schema(transaction: Transaction, config: TableConfig, schema: StructType) -> TableConfig:
-    """Stage the table's metadata with a schema that differs from the current one; return the configuration after the commit."""
+    """Stage the table's metadata with a schema that differs from the current one; return the configuration after the commit.
+
+    Raises: see `tahoe.protocol.constraints.check_dependents`.
+    """
     if schema == config.schema:
         return config
+    check_dependents(config, schema)
     transaction.set_metadata(with_schema(config, schema, transaction.clock))
     return future_config(transaction)
 

@@ -268,6 +268,39 @@ def test_columns_in_a_rule_do_not_change_their_type(tmp_path, metadata, properti
     assert "'v'" in str(error) or "`v`" in str(error)
 
 
+@pytest.mark.parametrize("by_merge", [False, True], ids=["append", "merge"])
+@pytest.mark.parametrize(
+    ("new", "code"),
+    [
+        ({"a": pa.int64()}, "DELTA_GENERATED_COLUMNS_DATA_TYPE_MISMATCH"),
+        ({"a": pa.int64(), "g": pa.int64()}, "DELTA_GENERATED_COLUMNS_DATA_TYPE_MISMATCH"),
+        ({"a": pa.int32(), "g": pa.int64()}, "DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH"),
+        ({"a": pa.int32(), "c": pa.int64()}, "DELTA_CONSTRAINT_DATA_TYPE_MISMATCH"),
+        ({"a": pa.int32(), "free": pa.int64()}, None),
+    ],
+)
+def test_evolution_widens_no_generated_column_and_none_in_a_rule(tmp_path, by_merge, new, code):
+    generated = field("g", P("integer"), delta__generationExpression="a + 1")
+    schema = StructType((field("a", P("integer")), generated, field("c", P("integer")), field("free", P("integer"))))
+    properties = {"delta.enableTypeWidening": "true", "delta.constraints.c": "c IS NULL OR c > 0"}
+    table = Table.create(tmp_path / "t", schema, properties=properties)
+    table.append(rows(a=[1]).cast(pa.schema({"a": pa.int32()})))
+    source = pa.table({name: pa.array([6 if name == "g" else 5], kind) for name, kind in new.items()})
+
+    def change() -> None:
+        if by_merge:
+            merge = table.merge(source, "source.a = target.a").with_schema_evolution()
+            merge.when_not_matched_insert_all().execute()
+        else:
+            table.append(source, merge_schema=True)
+
+    if code is None:
+        change()
+        assert str(table.schema().find("free").data_type) == "long"
+    else:
+        assert untouched(table, 1, change, error=InvalidRequest).code == code
+
+
 def test_a_partition_generated_as_the_empty_text_is_null(tmp_path):
     first = field("first", P("string"), delta__generationExpression="substring(code, 1, 2)")
     table = Table.create(tmp_path / "t", StructType((field("code", P("string")), first)), partition_by=["first"])

@@ -16,6 +16,7 @@ from tests.conformance.cases import Case, Expectation, Step
 from tests.conformance.raised import Raised, raised_by
 from tests.conformance.rendering import collected, schema_text
 from tests.conformance.steps import frame_of, perform
+from tests.session_settings import with_settings
 
 __all__ = ["Outcome", "difference_from", "outcome_of"]
 
@@ -101,19 +102,12 @@ def _place(spark: SparkSession, case: Case, folder: Path) -> Iterator[Mapping[st
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "folder").mkdir(parents=True)
     names = {"{path}": f"{folder}/table", "{folder}": f"{folder}/folder", "{warehouse}": f"{folder}/warehouse"}
-    before = {key: spark.conf.get(key, None) for key in case.settings}
     spark.sql(f"CREATE DATABASE {DATABASE} LOCATION '{folder}/warehouse'")
     try:
         spark.sql(f"USE {DATABASE}")
-        for key, value in case.settings.items():
-            spark.conf.set(key, value)
-        yield names
+        with with_settings(spark, case.settings):
+            yield names
     finally:
-        for key, value in before.items():
-            if value is None:
-                spark.conf.unset(key)
-            else:
-                spark.conf.set(key, value)
         for table in spark.catalog.listTables():
             if table.isTemporary:
                 spark.catalog.dropTempView(table.name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from contextlib import contextmanager
 from decimal import Decimal
 
 import pyspark
@@ -12,6 +11,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import functions as sf
 
 from tahoe.base.exceptions import SchemaMismatch
+from tests.session_settings import with_settings
 
 COLUMNS = {
     "b": ("BYTE", "'1'", 1),
@@ -43,19 +43,6 @@ def table(spark):
 
     yield make
     spark.sql("DROP TABLE IF EXISTS insert_casts")
-
-
-@contextmanager
-def setting(spark, name: str, value: str):
-    old = spark.conf.get(name, None)
-    spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        if old is None:
-            spark.conf.unset(name)
-        else:
-            spark.conf.set(name, old)
 
 
 def plain(value):
@@ -99,7 +86,7 @@ def test_writes_by_path_and_replacements_cast_nothing(spark, table, tmp_path):
             frame.write.format("delta").mode(mode).save(path)
     with pytest.raises(SchemaMismatch, match="DELTA_FAILED_TO_MERGE_FIELDS"):
         frame.write.format("delta").mode("overwrite").saveAsTable(name)
-    with setting(spark, "spark.databricks.delta.dml.insert.dfByName.allowImplicitCasts", "false"):
+    with with_settings(spark, {"spark.databricks.delta.dml.insert.dfByName.allowImplicitCasts": "false"}):
         for write in (frame.writeTo(name).append, lambda: frame.write.format("delta").mode("append").saveAsTable(name)):
             with pytest.raises(SchemaMismatch, match="DELTA_FAILED_TO_MERGE_FIELDS"):
                 write()
@@ -131,7 +118,7 @@ def test_a_value_that_does_not_fit_is_an_error_that_names_the_column(spark, tabl
 
 def test_the_policy_of_store_assignment_is_the_sessions(spark, table):
     name = table("i INT, l LONG, st STRING")
-    with setting(spark, "spark.sql.storeAssignmentPolicy", "STRICT"):
+    with with_settings(spark, {"spark.sql.storeAssignmentPolicy": "STRICT"}):
         spark.sql(f"INSERT INTO {name} VALUES (1, 1, 5)")
         spark.sql("SELECT 2 AS l").writeTo(name).append()
         for write in (
@@ -142,7 +129,7 @@ def test_the_policy_of_store_assignment_is_the_sessions(spark, table):
         ):
             with pytest.raises(AnalysisException, match=r"(?s)CANNOT_UP_CAST_DATATYPE.*'i'.*STRICT"):
                 write()
-    with setting(spark, "spark.sql.storeAssignmentPolicy", "LEGACY"):
+    with with_settings(spark, {"spark.sql.storeAssignmentPolicy": "LEGACY"}):
         spark.sql(f"INSERT INTO {name} VALUES ('x', 1, 5), ('7', 4294967297L, 6)")
     assert rows(spark, name) == [(1, 1, "5"), (7, 4294967297, "6"), (None, 1, "5"), (None, 2, None)]
 
@@ -202,7 +189,7 @@ def test_columns_that_are_left_out_without_a_value_are_an_error_by_name(spark, t
     for statement in ("(b) VALUES (1)", "BY NAME SELECT 1 AS b"):
         with pytest.raises(SchemaMismatch, match=r"DELTA_INSERT_COLUMN_MISMATCH.*'a'.*must not be null"):
             spark.sql(f"INSERT INTO {name} {statement}")
-    with setting(spark, "spark.sql.defaultColumn.useNullsForMissingDefaultValues", "false"):
+    with with_settings(spark, {"spark.sql.defaultColumn.useNullsForMissingDefaultValues": "false"}):
         with pytest.raises(SchemaMismatch, match=r"DELTA_INSERT_COLUMN_MISMATCH.*'b'"):
             spark.sql(f"INSERT INTO {name} (a) VALUES (1)")
         spark.sql("SELECT 1 AS a").writeTo(name).append()
@@ -211,10 +198,10 @@ def test_columns_that_are_left_out_without_a_value_are_an_error_by_name(spark, t
 
 def test_a_statement_by_name_adds_columns_where_the_session_lets_it(spark, table):
     name = table("id INT")
-    with setting(spark, "spark.databricks.delta.schema.autoMerge.enabled", "true"):
+    with with_settings(spark, {"spark.databricks.delta.schema.autoMerge.enabled": "true"}):
         statement = f"INSERT INTO {name} BY NAME SELECT '1' AS id, 2 AS more"
         with (
-            setting(spark, "spark.databricks.delta.insert.byName.schemaEvolution.enabled", "false"),
+            with_settings(spark, {"spark.databricks.delta.insert.byName.schemaEvolution.enabled": "false"}),
             pytest.raises(SchemaMismatch, match=r"TOO_MANY_DATA_COLUMNS.*insert_casts"),
         ):
             spark.sql(statement)
@@ -224,7 +211,7 @@ def test_a_statement_by_name_adds_columns_where_the_session_lets_it(spark, table
 
 def test_a_schema_evolves_by_place_and_by_name_with_defaults_and_casts(spark, table):
     name = table("id INT, d INT DEFAULT 4", "TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')")
-    with setting(spark, "spark.databricks.delta.schema.autoMerge.enabled", "true"):
+    with with_settings(spark, {"spark.databricks.delta.schema.autoMerge.enabled": "true"}):
         spark.sql(f"INSERT INTO {name} SELECT '1', 2, array(named_struct('x', 1)) AS l")
         spark.sql(f"INSERT INTO {name} BY NAME SELECT 'q' AS z, '2' AS id")
         spark.sql(f"INSERT INTO {name} VALUES (3, DEFAULT, NULL, NULL)")
@@ -271,7 +258,7 @@ def test_merge_casts_inserted_and_updated_values(spark, table):
             spark.sql(f"MERGE INTO {name} USING (SELECT {value} AS i) q ON false WHEN NOT MATCHED THEN INSERT (i) VALUES (q.i)")
     with pytest.raises(SchemaMismatch, match=r"DATATYPE_MISMATCH.*'i'"):
         spark.sql(f"MERGE INTO {name} USING (SELECT array(1) AS i) q ON false WHEN NOT MATCHED THEN INSERT (i) VALUES (q.i)")
-    with setting(spark, "spark.databricks.delta.schema.autoMerge.enabled", "true"):
+    with with_settings(spark, {"spark.databricks.delta.schema.autoMerge.enabled": "true"}):
         spark.sql(f"MERGE INTO {name} USING (SELECT '6' AS i, 'n' AS z) q ON false WHEN NOT MATCHED THEN INSERT *")
         with pytest.raises(SchemaMismatch, match="DELTA_FAILED_TO_MERGE_FIELDS"):
             spark.sql(f"MERGE INTO {name} USING (SELECT true AS i) q ON false WHEN NOT MATCHED THEN INSERT *")

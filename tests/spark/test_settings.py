@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
@@ -14,6 +13,7 @@ from tahoe.base.exceptions import InvalidRequest, TahoeWarning
 from tahoe.settings.session_settings import PREFIX
 from tahoe.settings.warn_once import reset_warnings
 from tahoe.spark.commands.upkeep import _request
+from tests.session_settings import with_settings
 
 
 @pytest.fixture(autouse=True)
@@ -60,15 +60,8 @@ def test_a_writer_upgrades_the_protocol_and_columns_of_statistics_are_checked(sp
         spark.range(1).write.format("delta").option("delta.dataSkippingStatsColumns", "nope").save(path + "2")
 
 
-@contextmanager
 def setting(spark, values):
-    for name, value in values.items():
-        spark.conf.set(PREFIX + name, value)
-    try:
-        yield
-    finally:
-        for name in values:
-            spark.conf.unset(PREFIX + name)
+    return with_settings(spark, {PREFIX + name: value for name, value in values.items()})
 
 
 def test_supported_settings_have_the_effect_of_the_reference(spark, path):

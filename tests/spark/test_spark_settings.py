@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from tahoe import Table
+from tests.session_settings import with_settings
 
 SETTINGS = {
     "double-quoted identifiers": {"spark.sql.ansi.doubleQuotedIdentifiers": "true"},
@@ -75,21 +74,6 @@ QUERIES = (
     "SELECT id, s, x, _change_type, _commit_version FROM table_changes('{t}', 1)",
     "SELECT count(*), sum(id) FROM {t} VERSION AS OF 2",
 )
-
-
-@contextmanager
-def with_settings(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
-    before = {name: spark.conf.get(name, None) for name in settings}
-    try:
-        for name, value in settings.items():
-            spark.conf.set(name, value)
-        yield
-    finally:
-        for name, old in before.items():
-            if old is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, old)
 
 
 def outcomes(spark: SparkSession, folder: Path) -> list[list[str]]:

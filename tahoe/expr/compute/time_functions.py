@@ -27,11 +27,8 @@ def _clock_part(kernel: Callable[[Array], Array]) -> Callable[..., Array]:
 
 def _local_time(call: Call, values: Array) -> Array:
     """The wall clock in the session's zone, as timestamps without zone."""
-    if values.type.tz is None:
-        return values
-    naive = pa.timestamp("us")
-    if zone_of(call.time_zone).key == "UTC":
-        return values.view(naive)
+    if _is_utc(call, values):
+        return values.view(pa.timestamp("us"))
     return pc.local_timestamp(values.cast(pa.timestamp("us", call.time_zone)))
 
 
@@ -122,7 +119,7 @@ def _truncated(call: Call, first: Array, second: Array) -> Array:
     if call.function == "trunc":
         return pc.floor_temporal(values.cast(pa.timestamp("us")), unit=unit.value).cast(pa.date32())
     floored = pc.floor_temporal(_local_time(call, values), unit=unit.value)
-    if zone_of(call.time_zone).key == "UTC":
+    if _is_utc(call, values):
         return floored.view(values.type)
     zone = zone_of(call.time_zone)
     return by_value(lambda value: cast_value(value, PrimitiveType("timestamp"), zone), floored, values.type)

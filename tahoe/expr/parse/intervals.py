@@ -50,11 +50,11 @@ class Interval:
         return call(function, (start, _constant(sign * number, LONG, self.text)), time_zone)
 
 
-def comes_interval(tokens: Tokens, ahead: int) -> bool:
-    """Whether INTERVAL with a number and a unit, or with a text, is so many tokens ahead; a column may be called ``interval``, too."""
-    if tokens.keys[tokens.place + ahead] != "INTERVAL":
+def comes_interval(tokens: Tokens) -> bool:
+    """Whether INTERVAL with a number and a unit, or with a text, follows the next token, a sign; a column may be called ``interval``."""
+    if tokens.keys[tokens.place + 1] != "INTERVAL":
         return False
-    place = tokens.place + ahead + 1
+    place = tokens.place + 2
     place += tokens.keys[place] in ("-", "+")
     kind = tokens.tokens[place][0]
     return kind == STRING or (kind == NUMBER and _unit(tokens.keys[place + 1]) is not None)

@@ -127,7 +127,7 @@ class _Reader(Tokens):
             if keys[self.place] in _PREFIX:
                 self.prefixes(operators, least)
             operands.append(self.primary())
-            while keys[self.place] in ("+", "-") and least <= _SUM and comes_interval(self, 1):
+            while keys[self.place] in ("+", "-") and least <= _SUM and comes_interval(self):
                 self.reduce(operands, operators, _SUM)
                 operands[-1] = self.moved(operands[-1])
             while (key := keys[self.place]) in _MAY_BE_TESTS and least <= _PREDICATE and self.comes_predicate():

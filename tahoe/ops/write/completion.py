@@ -15,6 +15,7 @@ import pyarrow as pa
 from tahoe.base.exceptions import Unsupported
 from tahoe.base.lazy import pc
 from tahoe.expr.compute.compute import compute
+from tahoe.expr.compute.constant_folding import ONE_ROW
 from tahoe.protocol.column_values.default_values import Default, Moment, defaults_of
 from tahoe.protocol.column_values.identity import IdentityColumn, further, identity_columns
 from tahoe.protocol.column_values.task_numbers import numbers_of_task
@@ -37,8 +38,7 @@ class Defaults:
         """Return values as `Completion.values` does."""
         if not self.defaults:
             return {}
-        one_row = pa.table({"row": pa.nulls(1)})
-        return {default.column.name: pa.repeat(compute(default.value, one_row)[0], count) for default in self.defaults}
+        return {default.column.name: pa.repeat(compute(default.value, ONE_ROW)[0], count) for default in self.defaults}
 
 
 class TaskCompletion:

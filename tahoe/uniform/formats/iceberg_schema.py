@@ -12,11 +12,10 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-import pyarrow as pa
-
 from tahoe.base.exceptions import CorruptTable, TahoeError
 from tahoe.base.json_values import JsonObject, compact_json
 from tahoe.expr.compute.compute import compute
+from tahoe.expr.compute.constant_folding import ONE_ROW
 from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, constant_default
 from tahoe.schema.mapping import explode, nested_ids_of
 from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType
@@ -180,7 +179,7 @@ def write_default(column: StructField) -> Any:
         return None
     try:
         default = constant_default(column, "")
-        value = None if default is None else compute(default.value, pa.table({"row": pa.nulls(1)}))[0].as_py()
+        value = None if default is None else compute(default.value, ONE_ROW)[0].as_py()
     except TahoeError:
         return None
     return None if value is None else _default_json(value, str(column.data_type))

@@ -167,9 +167,14 @@ class CommentOn:
 
 @dataclass(frozen=True, slots=True)
 class Truncate:
-    """``TRUNCATE TABLE t``."""
+    """``TRUNCATE TABLE t [PARTITION (…)]``.
+
+    Args:
+        partition: the text in the brackets after PARTITION; None without it.
+    """
 
     table: TableName
+    partition: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,10 +230,18 @@ _OTHERS = (
 def table_statement(text: str) -> TableStatement | None:
     """Parse a statement on a table; None for any other text. Raises `SqlSyntaxError`."""
     cursor = Cursor(text, tokenize(text))
+    statement = _statement(cursor)
+    if statement is not None and not isinstance(statement, Other):
+        cursor.end()
+    return statement
+
+
+def _statement(cursor: Cursor) -> TableStatement | None:
     if cursor.take("ALTER", "TABLE"):
         return _alter(cursor)
     if cursor.take("TRUNCATE", "TABLE"):
-        return Truncate(take_table(cursor) or cursor.fail("a table"))
+        table = take_table(cursor) or cursor.fail("a table")
+        return Truncate(table, cursor.bracketed() if cursor.take("PARTITION") else None)
     if cursor.take("DESCRIBE") or cursor.take("DESC"):
         return _describe(cursor)
     if cursor.take("SHOW"):
@@ -387,20 +400,17 @@ def _alter(cursor: Cursor) -> TableStatement | None:
         if not (cursor.take("COLUMNS") or cursor.take("COLUMN")):
             return Other(table, "ALTER TABLE ADD")
         columns = cursor.listed(lambda: _column(cursor)) if cursor.peek().is_symbol("(") else _listed_columns(cursor)
-        cursor.end()
         if any(column.generated is not None or column.identity is not None for column in columns):
             cursor.fail("no GENERATED column: the rows of the table would lack its values")
         return AddColumns(table, tuple(columns))
     if cursor.take("REPLACE", "COLUMNS"):
         replacing = cursor.listed(lambda: _column(cursor))
-        cursor.end()
         return ReplaceColumns(table, tuple(replacing))
     if cursor.take("DROP"):
         if not (cursor.take("COLUMNS") or cursor.take("COLUMN")):
             return Other(table, "ALTER TABLE DROP")
         if_exists = cursor.take("IF", "EXISTS")
         names = _names(cursor)
-        cursor.end()
         return DropColumns(table, names, if_exists)
     if cursor.take("RENAME"):
         if not cursor.take("COLUMN"):
@@ -408,7 +418,6 @@ def _alter(cursor: Cursor) -> TableStatement | None:
         column = quoted_path(cursor.dotted())
         cursor.need("TO")
         name = cursor.identifier()
-        cursor.end()
         return RenameColumn(table, column, name)
     if cursor.take("SET", "TBLPROPERTIES"):
         return SetProperties(table, dict(cursor.listed(lambda: _property(cursor))))
@@ -428,7 +437,6 @@ def _changes(cursor: Cursor, table: TableName, *, is_as_in_hive: bool) -> Change
     columns = [_change(cursor, is_as_in_hive=is_as_in_hive)]
     while cursor.take_symbol(","):
         columns.append(_change(cursor, is_as_in_hive=False))
-    cursor.end()
     return ChangeColumns(table, tuple(columns))
 
 
@@ -487,7 +495,6 @@ def _comment_on(cursor: Cursor) -> CommentOn:
     table = take_table(cursor) or cursor.fail("a table")
     cursor.need("IS")
     comment = "" if cursor.take("NULL") else cursor.string()
-    cursor.end()
     return CommentOn(table, comment)
 
 

@@ -39,6 +39,7 @@ from tahoe.spark.names.settings import setting_of
 from tahoe.spark.names.temporary_views import forget_view, rows_of_view
 from tahoe.spark.statements.create_like import other_format
 from tahoe.spark.statements.registry import parse
+from tahoe.spark.statements.rejected import rejection
 from tahoe.spark.statements.statement_types import DeltaStatement
 from tahoe.sql import ddl, dml
 from tahoe.sql.catalog_ddl import CatalogDdl, catalog_ddl
@@ -307,6 +308,8 @@ class _Statements:
                     operation=statement.words,
                     table=str(statement.table),
                 )
+            case ddl.Truncate(partition=str()):
+                raise rejection("TruncatePartition", str(statement.table))
             case ddl.Truncate():
                 run_row_command(CommandTarget(self._spark, named.table), "TRUNCATE", stage_truncate)
             case ddl.Describe():

@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType as SparkStruct
 from tahoe.schema.types import StructType
 from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.named import Creation, make_table
+from tahoe.spark.entry_points.catalog_statements import wrap_statements
 from tahoe.spark.entry_points.wrapping import bound_arguments, is_delta, takes_names, wrap
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.jvm.translate import from_spark_schema
@@ -27,6 +28,7 @@ def wrap_catalog() -> None:
     wrap(Catalog, "createTable", _create_table)
     wrap(Catalog, "refreshTable", _refresh_table)
     wrap(Catalog, "tableExists", _table_exists)
+    wrap_statements(Catalog)
 
 
 def _create_table(original: Callable[..., DataFrame], catalog: Any, *positional: Any, **named: Any) -> DataFrame:

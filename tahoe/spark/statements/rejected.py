@@ -57,18 +57,27 @@ _WORDS: Mapping[str, tuple[str, str, str]] = {
 }
 
 
-def _reject(code: str, remedy: str, statement: SparkStatement, spark: SparkSession, plan: JavaObject) -> Command | None:
-    target = target_of(spark, plan.child())
-    if target is None:
-        return None
-    raise InvalidRequest(
-        f"Operation not allowed: `{statement.words}` is not supported for Delta tables: {target.named.name}. {remedy}",
+def rejection(node: str, table: str) -> InvalidRequest:
+    """Return the error for a statement.
+
+    Args:
+        node: Spark's node for it.
+        table: the name of the Delta table.
+    """
+    words, code, remedy = _WORDS[node]
+    return InvalidRequest(
+        f"Operation not allowed: `{words}` is not supported for Delta tables: {table}. {remedy}",
         code=code,
-        operation=statement.words,
-        table=str(target.named.name),
+        operation=words,
+        table=table,
     )
 
 
-REJECTED_STATEMENTS = tuple(
-    SparkStatement(words, node, None, partial(_reject, code, remedy)) for node, (words, code, remedy) in _WORDS.items()
-)
+def _reject(node: str, _: SparkStatement, spark: SparkSession, plan: JavaObject) -> Command | None:
+    target = target_of(spark, plan.child())
+    if target is None:
+        return None
+    raise rejection(node, str(target.named.name))
+
+
+REJECTED_STATEMENTS = tuple(SparkStatement(words, node, None, partial(_reject, node)) for node, (words, _, _) in _WORDS.items())

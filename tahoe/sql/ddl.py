@@ -240,8 +240,8 @@ def _statement(cursor: Cursor) -> TableStatement | None:
     if cursor.take("ALTER", "TABLE"):
         return _alter(cursor)
     if cursor.take("TRUNCATE", "TABLE"):
-        table = take_table(cursor) or cursor.fail("a table")
-        return Truncate(table, cursor.bracketed() if cursor.take("PARTITION") else None)
+        truncated = take_table(cursor) or cursor.fail("a table")
+        return Truncate(truncated, cursor.bracketed() if cursor.take("PARTITION") else None)
     if cursor.take("DESCRIBE") or cursor.take("DESC"):
         return _describe(cursor)
     if cursor.take("SHOW"):

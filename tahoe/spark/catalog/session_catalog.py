@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from tahoe.api.table import Table
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.catalog.described_names import DescribedName, describing
+from tahoe.spark.catalog.recorded_changes import recorded_changes
 from tahoe.spark.catalog.relation_cache import LoadedTable, LoadedTables
 from tahoe.spark.catalog.writable import writable
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
@@ -43,7 +44,7 @@ def session_catalog(spark: SparkSession, original: JavaObject, entries: JavaObje
         spark,
         original,
         answers,
-        ["dropTable", "loadTable", "purgeTable", "tableExists"],
+        ["dropTable", "loadChangelog", "loadTable", "purgeTable", "tableExists"],
         _interfaces(original),
         described=describing(Jvm.of(spark), entries),
     )
@@ -112,6 +113,17 @@ class CatalogAnswers:
             return travelled
         self._loaded_tables.forget("\0".join((SESSION_CATALOG, *name.parts)))
         return self._original.loadTable(subject, *how)
+
+    def loadChangelog(self, described: str, subject: JavaObject, context: JavaObject, options: JavaObject) -> JavaObject:  # noqa: N802
+        """Return the changes of the Delta table with this name; Spark calls this since 4.2. The arguments are those of `loadTable`."""
+        name = DescribedName.of(described)
+        location = path_of(name.parts)
+        if location is None and name.entry_number is not None:
+            location = name.location
+        if location is None:
+            self._original.loadTable(subject)  # if no table has the name, its error says so
+            return self._original.loadChangelog(subject, context, options)
+        return recorded_changes(self._spark, table_at(self._spark, location, {}), context)
 
     # ``TableNames.java`` answers these for Delta tables.
 

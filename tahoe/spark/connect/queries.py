@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, cast
 
@@ -30,10 +31,13 @@ from tahoe.spark.catalog.table_changes import (
     not_constant_table,
     null_table,
 )
+from tahoe.spark.connect.changes_clause import ClauseBound, options_of_clause, take_changes
 from tahoe.spark.connect.constants import constant_of, take_value
 from tahoe.spark.names.entries import NamedTable, parts_of, relation_on_server, table_named
+from tahoe.spark.names.requested_changes import changes_request
 from tahoe.spark.names.server_catalog import ServerEntry, plain_sql
 from tahoe.spark.names.server_views import ServerView, server_view
+from tahoe.spark.names.snapshots import parsed_timestamp
 from tahoe.spark.names.temporary_views import rows_of_view
 from tahoe.sql.dialect import QUERY_WORDS, STRING, Cursor, Token, tokenize
 from tahoe.sql.dml import expression_until
@@ -56,10 +60,12 @@ class Reference:
         name_stop: the end of the name.
         needs_alias: whether no alias follows.
         version, timestamp: the texts of the expressions after ``VERSION AS OF`` and ``TIMESTAMP AS OF``.
+        changes: the bounds of a CHANGES clause; none without one.
         options: of the reader, after WITH.
         sample: ``TABLESAMPLE (…)``; empty if there is none.
         function: ``table_changes`` or ``table_changes_by_path``.
         arguments: the texts of the function's arguments.
+        is_stream: whether STREAM stands before it.
     """
 
     name: TableName | None
@@ -69,10 +75,12 @@ class Reference:
     needs_alias: bool
     version: str | None = None
     timestamp: str | None = None
+    changes: tuple[ClauseBound, ...] = ()
     options: tuple[tuple[str, str], ...] = ()
     sample: str = ""
     function: str = ""
     arguments: tuple[str, ...] = ()
+    is_stream: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +112,6 @@ def references(text: str) -> Iterator[Reference]:
             continue
         elif cursor.place - 1 not in in_functions and _begins_relation(cursor, token, lists[-1]):
             lists[-1] = is_relation = True
-            cursor.take("STREAM")
         else:
             is_relation = False
             if token.is_word(*ENDS_OF_FROM) or (token.is_word("LATERAL") and cursor.peek().is_word("VIEW")):
@@ -151,20 +158,38 @@ def _may_begin_query(cursor: Cursor, previous: Token | None) -> bool:
 
 
 def _reference(cursor: Cursor, *, takes_alias: bool) -> Reference | None:
+    # A table may have the name "stream".
+    is_stream = (
+        cursor.comes("STREAM") and (cursor.peek(1).is_symbol("(") or begins_alias(cursor.peek(1))) and cursor.take("STREAM")
+    )
+    start = cursor.peek().start
+    in_brackets = is_stream and cursor.take_symbol("(")
     named = name_at(cursor)
     if named is None or cursor.peek().is_word("LATERAL", *QUERY_WORDS):
         return None
     name, count = named
-    start = cursor.peek().start
     if cursor.peek(count).is_symbol("("):
         function = ".".join(name.parts).lower()
         return _call(cursor, function) if function in (BY_NAME, BY_PATH) else None
     cursor.place += count
     name_stop = cursor.peek(-1).stop
+    if in_brackets:
+        cursor.need_symbol(")")
     version, timestamp = _version(cursor)
-    options, sample = _options(cursor), _sample(cursor)
-    needs_alias = takes_alias and not begins_alias(cursor.peek())
-    return Reference(name, start, cursor.peek(-1).stop, name_stop, needs_alias, version, timestamp, options, sample)
+    changes, options, sample = take_changes(cursor), _options(cursor), _sample(cursor)
+    return Reference(
+        name,
+        start,
+        cursor.peek(-1).stop,
+        name_stop,
+        takes_alias and not begins_alias(cursor.peek()),
+        version,
+        timestamp,
+        changes,
+        options,
+        sample,
+        is_stream=is_stream,
+    )
 
 
 def _options(cursor: Cursor) -> tuple[tuple[str, str], ...]:
@@ -222,17 +247,38 @@ def delta_rows(spark: SparkSession, text: str, values: object = None, named: Col
             known[name] = _delta_relation(spark, name.identifiers)
         relation = known[name]
         if isinstance(relation, NamedTable):
-            options = dict(reference.options) | _time_travel(spark, reference, values)
-            delta.append(ReferenceRows(reference, _frame(spark, relation.table.url, options), relation))
+            delta.append(_rows_of(spark, reference, relation, values))
         elif relation is not None:
             _refuse_clauses(reference)
             delta.append(ReferenceRows(reference, relation))
     return delta
 
 
+def _rows_of(spark: SparkSession, reference: Reference, named: NamedTable, values: object) -> ReferenceRows:
+    url, options = named.table.url, dict(reference.options)
+    if reference.changes:
+        options |= options_of_clause(spark, reference.changes, values)
+        return ReferenceRows(reference, changes_of(spark, url, options, is_stream=reference.is_stream))
+    options |= _time_travel(spark, reference, values)
+    return ReferenceRows(reference, _frame(spark, url, options, is_stream=reference.is_stream), named)
+
+
+def changes_of(spark: SparkSession, url: str, options: Mapping[str, str], *, is_stream: bool = False) -> DataFrame:
+    """Return the changes of a table.
+
+    Args:
+        options: of ``spark.read.changes``.
+        is_stream: whether they are read as a stream.
+
+    Raises the errors of `tahoe.spark.names.requested_changes.changes_request`.
+    """
+    request = changes_request(options, partial(parsed_timestamp, spark))
+    return request.labelled(_frame(spark, url, request.options, is_stream=is_stream))
+
+
 def _refuse_clauses(view: Reference) -> None:
     """Reject a version and options of a view, which belong to its tables."""
-    if view.version is None and view.timestamp is None and not view.options:
+    if view.version is None and view.timestamp is None and not view.options and not view.changes:
         return
     raise InvalidRequest(
         f"{view.name} is a view, which has no versions and no options. Leave the clause out, or name the table.",
@@ -336,7 +382,8 @@ def with_frames(
         alias = reference.name.parts[-1] if reference.name is not None and reference.name.path is None else ""
         shown = f" AS {quote_identifier(alias)}" if alias and reference.needs_alias else ""
         sample = f" {reference.sample}" if reference.sample else ""
-        parts += [_escaped(text[place : reference.start], named), f"{{{key}}}{sample}{shown}"]
+        space = " " if reference.is_stream else ""  # the name may have been in brackets
+        parts += [_escaped(text[place : reference.start], named), f"{space}{{{key}}}{sample}{shown}"]
         place = reference.stop
     return "".join([*parts, _escaped(text[place:], named)]), frames
 
@@ -350,7 +397,14 @@ def with_versions(spark: SparkSession, text: str, versions: dict[TableName, int 
     parts, place = [], 0
     for reference in references(text):
         name = reference.name
-        if name is None or reference.version or reference.timestamp or reference.options:
+        if (
+            name is None
+            or reference.is_stream
+            or reference.version
+            or reference.timestamp
+            or reference.options
+            or reference.changes
+        ):
             continue
         if name not in versions:
             named = table_named(spark, name.identifiers)
@@ -371,8 +425,9 @@ def rows_named(spark: SparkSession, parts: Sequence[str], options: Mapping[str, 
     return _frame(spark, relation.table.url, options) if isinstance(relation, NamedTable) else relation
 
 
-def _frame(spark: SparkSession, url: str, options: Mapping[str, str]) -> DataFrame:
-    frame: DataFrame = spark.read.format("delta").options(**options).load(url)
+def _frame(spark: SparkSession, url: str, options: Mapping[str, str], *, is_stream: bool = False) -> DataFrame:
+    reader: Any = spark.readStream if is_stream else spark.read
+    frame: DataFrame = reader.format("delta").options(**options).load(url)
     return frame
 
 

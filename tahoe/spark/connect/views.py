@@ -120,9 +120,9 @@ def prepare_permanent_view(spark: SparkSession, view: ViewStatement, delta: Sequ
         reference, table = rows.reference, rows.table
         if reference.name is None:
             raise _not_in_a_view(view, f"{reference.function}(…)")
-        if table is None:
+        if table is None and not reference.changes:
             continue
-        if table.on_server is None or reference.stop != reference.name_stop:
+        if table is None or table.on_server is None or reference.stop != reference.name_stop:
             raise _not_in_a_view(view, view.query[reference.start : reference.stop])
         columns = to_spark_schema(with_shown_metadata(nullable_schema(table.table.schema())))
         set_columns(spark, table.on_server.parts, columns)

@@ -29,7 +29,7 @@ from tahoe.spark.connect.creation import make_table
 from tahoe.spark.connect.definitions import listed_columns
 from tahoe.spark.connect.insert import insert
 from tahoe.spark.connect.merge import RemoteMergeBuilder
-from tahoe.spark.connect.queries import rows_named
+from tahoe.spark.connect.queries import changes_of, rows_named
 from tahoe.spark.connect.requests import client_requests
 from tahoe.spark.connect.requests.plan_reads import reads_delta
 from tahoe.spark.connect.requests.server_errors import handle_error
@@ -39,6 +39,7 @@ from tahoe.spark.connect.statements import run_sql
 from tahoe.spark.connect.views import prepare_cache
 from tahoe.spark.connect.writes_by_name import existing, insert_into, save_as_table, save_into
 from tahoe.spark.entry_points.catalog_methods import requested_creation
+from tahoe.spark.entry_points.catalog_statements import wrap_statements
 from tahoe.spark.entry_points.merging import wrap_merge_into
 from tahoe.spark.entry_points.reading import single_path
 from tahoe.spark.entry_points.wrapping import bound_arguments, is_delta, is_enabled, mark_enabled, wrap
@@ -81,6 +82,9 @@ def enable_connect(spark: Any, *, through_server: bool = False) -> None:
     wrap_merge_into(DataFrame, RemoteMergeBuilder)
     wrap(DataFrameReader, "load", _load)
     wrap(DataFrameReader, "table", _read_table)
+    if hasattr(DataFrameReader, "changes"):  # newer PySpark
+        wrap(DataFrameReader, "changes", _reading_changes(is_stream=False))
+        wrap(DataStreamReader, "changes", _reading_changes(is_stream=True))
     wrap(SparkSession, "table", _session_table)
     wrap(SparkSession, "sql", _sql)
     wrap(DataFrameWriter, "save", _save)
@@ -99,6 +103,7 @@ def enable_connect(spark: Any, *, through_server: bool = False) -> None:
     wrap(Catalog, "listColumns", _list_columns)
     wrap(Catalog, "cacheTable", _cache_table)
     wrap(Catalog, "clearCache", _clear_cache)
+    wrap_statements(Catalog)
     wrap(DataStreamReader, "load", _load)
     wrap(DataStreamReader, "table", _stream_table)
     wrap(DataStreamWriter, "foreachBatch", _foreach_batch)
@@ -124,6 +129,17 @@ def _read_table(original: Callable[..., Any], reader: Any, tableName: str) -> An
     spark = reader._client
     rows = rows_named(spark, parts_of(spark, tableName), reader._options) if is_enabled(spark) else None
     return original(reader, tableName) if rows is None else rows
+
+
+def _reading_changes(*, is_stream: bool) -> Callable[..., Any]:
+    def call(original: Callable[..., Any], reader: Any, tableName: str) -> Any:  # noqa: N803 - PySpark's name
+        spark = reader._client
+        named = table_named(spark, parts_of(spark, tableName)) if is_enabled(spark) else None
+        if named is None:
+            return original(reader, tableName)
+        return changes_of(spark, named.table.url, reader._options, is_stream=is_stream)
+
+    return call
 
 
 def _session_table(original: Callable[..., Any], spark: Any, tableName: str) -> Any:  # noqa: N803

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -16,6 +17,8 @@ from tahoe.spark.jvm.bridge import JavaObject, Jvm, is_classic
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.entries import parts_of, table_named
 from tahoe.spark.names.options import ReadRequest, travelling
+from tahoe.spark.names.requested_changes import changes_request
+from tahoe.spark.names.snapshots import parsed_timestamp
 from tahoe.spark.stream.read_stream import read_stream
 from tahoe.spark.stream.stream_options import time_travel_error
 from tahoe.spark.versions.members import private_value
@@ -26,6 +29,8 @@ def wrap_stream_reader() -> None:
     """Add Delta support to ``spark.readStream``, in sessions where it is enabled."""
     wrap(DataStreamReader, "load", _load)
     wrap(DataStreamReader, "table", _table)
+    if hasattr(DataStreamReader, "changes"):  # newer PySpark
+        wrap(DataStreamReader, "changes", _changes)
 
 
 def _load(original: Callable[..., DataFrame], reader: Any, *positional: Any, **named: Any) -> DataFrame:
@@ -48,6 +53,16 @@ def _table(original: Callable[..., DataFrame], reader: Any, tableName: str) -> D
     spark = reader._spark
     named = table_named(spark, parts_of(spark, tableName)) if takes_names(spark) else None
     return original(reader, tableName) if named is None else _read(reader, named.table, _ReaderSettings.of(reader))
+
+
+def _changes(original: Callable[..., DataFrame], reader: Any, tableName: str) -> DataFrame:  # noqa: N803 - PySpark's name
+    spark = reader._spark
+    named = table_named(spark, parts_of(spark, tableName)) if takes_names(spark) else None
+    if named is None:
+        return original(reader, tableName)
+    settings = _ReaderSettings.of(reader)
+    request = changes_request(settings.options, partial(parsed_timestamp, spark))
+    return request.labelled(_read(reader, named.table, replace(settings, options=dict(request.options))))
 
 
 def _read(reader: Any, table: Table, settings: _ReaderSettings) -> DataFrame:

@@ -65,4 +65,9 @@ def _time_of(microseconds: int | None, text: str) -> datetime:
             f"The provided timestamp ('{text}') cannot be converted to a valid timestamp. Write it as '2026-01-31 12:00:00'.",
             code="DELTA_TIMESTAMP_INVALID",
         )
+    return time_of_micros(microseconds)
+
+
+def time_of_micros(microseconds: int) -> datetime:
+    """Return the time that is a number of microseconds after 1970."""
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)

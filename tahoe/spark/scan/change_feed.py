@@ -23,7 +23,8 @@ from tahoe.spark.jvm.errors import install
 from tahoe.spark.jvm.local_rows import local_frame
 from tahoe.spark.jvm.translate import to_spark_schema, with_shown_metadata
 from tahoe.spark.names.error_names import reading
-from tahoe.spark.names.options import ChangeRange, milliseconds
+from tahoe.spark.names.options import ChangeRange, milliseconds, read_request
+from tahoe.spark.names.requested_changes import ChangesRequest
 from tahoe.spark.names.settings import is_on
 from tahoe.spark.names.snapshots import parsed_timestamp
 from tahoe.spark.scan.changed_files import KIND, ROW_CONDITIONS, TIME, VERSION, ChangedFilesIndex, OpenRange, groups_of
@@ -70,6 +71,19 @@ def read_changes(
         return _following(spark, changes, OpenRange(table, bounds, latest), options or _NONE)
     rows = read_changed_files(spark, changes, list(changes.files()), options=options or _NONE)
     return _no_changes(spark, changes.snapshot) if rows is None else rows
+
+
+def read_requested_changes(spark: SparkSession, table: Table, request: ChangesRequest, *, has_schema: bool = False) -> DataFrame:
+    """Return the changed rows for ``spark.read.changes``.
+
+    Args:
+        has_schema: whether the reader has one.
+
+    Raises: see `read_changes` and `tahoe.spark.names.options.read_request`.
+    """
+    read = read_request(table.url, request.options, has_schema)
+    assert read.changes is not None
+    return request.labelled(read_changes(spark, table, read.changes, options=read.hadoop))
 
 
 def read_changed_files(

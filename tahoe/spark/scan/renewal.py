@@ -16,6 +16,7 @@ from threading import Lock
 
 from pyspark.sql import SparkSession
 
+from tahoe.api.table import Table
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.schema.types import StructType, schema_from_json
 from tahoe.snapshot.snapshot import Snapshot
@@ -49,7 +50,7 @@ class _Renewal(Proxied):
         versions = self._versions(tracker, number)
         older: dict[str, tuple[FileIndex, Snapshot]] = {}
         for text in texts.split("\n"):
-            index = FileIndex.of_text(text) or ChangedFilesIndex.of_text(text)
+            index = _following(text)
             if index is None or index.follows is None:
                 continue
             url = index.follows.url
@@ -120,6 +121,17 @@ def index_of(leaf: JavaObject) -> FileIndex | None:
     """Return the file index of a plan leaf, if it is a scan that follows its table."""
     index = scan_of(leaf)
     return None if index is None or index.follows is None else index
+
+
+def followed_table(leaf: JavaObject) -> Table | None:
+    """Return the table that a plan leaf follows, if it is a scan of a table or of its changes."""
+    text = text_of(leaf)
+    index = None if text is None else _following(text)
+    return None if index is None else index.follows
+
+
+def _following(text: str) -> FileIndex | None:
+    return FileIndex.of_text(text) or ChangedFilesIndex.of_text(text)
 
 
 def scan_of(leaf: JavaObject) -> FileIndex | None:

@@ -2,6 +2,7 @@
 
 A scan includes its version, so a query never takes rows of an older version from Spark's cache: after a commit of another process it reads
 the table. Data that this session changes is cached again at its next use, as in delta-spark; cached views of a specific version stay.
+Rows of a CHANGES clause are not cached again, because Spark 4.2 cannot: it would let the statement that changes the table fail.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pyspark.sql import SparkSession
 from tahoe.base.exceptions import TahoeError
 from tahoe.spark.jvm.bridge import JavaObject, active_session
 from tahoe.spark.jvm.records import items
-from tahoe.spark.scan.renewal import index_of
+from tahoe.spark.scan.renewal import followed_table
 from tahoe.spark.versions.members import private_value
 from tahoe.txn.commit import Committed
 
@@ -32,12 +33,15 @@ def recache(spark: SparkSession, committed: Committed) -> None:
         return
     url = committed.snapshot.store.url
     for entry in list(items(private_value(manager, "cachedData", "cache written tables again"))):
+        session = active_session(spark)
+        if _reads_changes(entry.plan(), url):
+            manager.uncacheQuery(session._jsparkSession, entry.plan(), False)
+            continue
         leaf = _leaf(entry.plan(), url)
         if leaf is None:
             continue
         builder = entry.cachedRepresentation().cacheBuilder()
         name = builder.tableName()
-        session = active_session(spark)
         if name.isEmpty():
             manager.recacheByPlan(session._jsparkSession, leaf)
             continue
@@ -50,10 +54,20 @@ def recache(spark: SparkSession, committed: Committed) -> None:
 def _leaf(plan: JavaObject, url: str) -> JavaObject | None:
     """Return the first scan in a plan that follows the table, or None."""
     for leaf in items(plan.collectLeaves()):
-        index = index_of(leaf)
-        if index is not None and index.follows is not None and index.follows.url == url:
+        table = followed_table(leaf)
+        if table is not None and table.url == url:
             return leaf
     return None
+
+
+def _reads_changes(plan: JavaObject, url: str) -> bool:
+    """Return whether a plan reads the table's changes by a CHANGES clause."""
+    relations = (
+        leaf.table() for leaf in items(plan.collectLeaves()) if str(leaf.getClass().getSimpleName()) == "DataSourceV2Relation"
+    )
+    return any(
+        str(table.getClass().getSimpleName()) == "ChangelogTable" and str(table.changelog().name()) == url for table in relations
+    )
 
 
 def _named(spark: SparkSession, name: str, url: str) -> JavaObject | None:

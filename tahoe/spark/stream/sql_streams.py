@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import re
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
+from tahoe.api.table import Table
 from tahoe.base.exceptions import TahoeError, Unsupported
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.proxies import PartialFunction
 from tahoe.spark.jvm.records import items, with_queries
 from tahoe.spark.names.entries import table_named
+from tahoe.spark.names.requested_changes import request_of
 from tahoe.spark.stream.read_stream import read_stream
 from tahoe.spark.versions.source_names import NAMED_RELATION, identified_by
 
@@ -82,13 +84,21 @@ class _Streams:
             if kind == "UnresolvedWith":
                 return with_queries(self._jvm, node, self.within)
             if kind == NAMED_RELATION:
-                return self._stream(node.productElement(0), identified_by(node.productElement(1)))
-            return self._stream(node, None) if kind == "UnresolvedRelation" else None
+                return self._stream(node.productElement(0), name=identified_by(node.productElement(1)))
+            if kind == "RelationChanges":
+                return self._stream(node.productElement(0), changes=node.productElement(1))
+            return self._stream(node) if kind == "UnresolvedRelation" else None
         except TahoeError as error:
             self.error = self.error or error
             return None
 
-    def _stream(self, relation: JavaObject, name: str | None) -> JavaObject | None:
+    def _stream(self, relation: JavaObject, name: str | None = None, changes: JavaObject | None = None) -> JavaObject | None:
+        """Return the stream of a Delta table; None for other relations.
+
+        Args:
+            name: of the source, after IDENTIFIED BY.
+            changes: the ``ChangelogContext`` of a CHANGES clause.
+        """
         if str(relation.nodeName()) != "UnresolvedRelation" or not relation.isStreaming():
             return None
         parts = [str(part) for part in items(relation.multipartIdentifier())]
@@ -97,9 +107,16 @@ class _Streams:
             return None
         if self._refuses is not None:
             raise _refused(self._refuses, ".".join(parts))
-        stream = read_stream(self._spark, named.table, self._jvm.options(relation.options()), name=name)
+        stream = self._rows(named.table, relation.options(), name, changes)
         alias = self._jvm.catalyst("AliasIdentifier")(parts[-1], self._jvm.seq(*parts[:-1]))
         return self._jvm.catalyst("plans.logical.SubqueryAlias")(alias, stream._jdf.logicalPlan())
+
+    def _rows(self, table: Table, options: JavaObject, name: str | None, changes: JavaObject | None) -> DataFrame:
+        requested = self._jvm.options(options)
+        if changes is None:
+            return read_stream(self._spark, table, requested, name=name)
+        request = request_of(self._spark, changes, requested)
+        return request.labelled(read_stream(self._spark, table, request.options, name=name))
 
 
 def _refused(statement: str, name: str) -> Unsupported:

@@ -59,7 +59,7 @@ USED = (
     *_of("sql/connect/readwriter.py", "DataFrameWriter", "_df", "_spark", "_write"),
     *_of("sql/connect/session.py", "SparkSession", "_parse_ddl"),
     *_of("sql/connect/sql_formatter.py", "SQLStringFormatter", "_temp_views"),
-    *_of("sql/connect/streaming/readwriter.py", "DataStreamReader", "_client"),
+    *_of("sql/connect/streaming/readwriter.py", "DataStreamReader", "_client", "_options"),
     *_of("sql/connect/streaming/readwriter.py", "DataStreamWriter", "_session", "_write_proto", "_write_stream"),
 )
 """All that Tahoe uses; those of `connect` only with Spark Connect."""

@@ -5,6 +5,8 @@ Spark's own parser reads these statements in a classic session. A client of Spar
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -298,29 +300,36 @@ def _like(cursor: Cursor, table: TableName, if_not_exists: bool) -> CreateLike:
 
 
 def _creation_part(cursor: Cursor, parts: dict[str, Any]) -> None:
+    """Parse a clause into parts of the statement; each clause may stand once."""
+    clause = _creation_clause(cursor)
+    typed = clause.pop("columns", ())
+    if not clause.keys().isdisjoint(parts):
+        cursor.fail("each clause once")
+    parts |= clause
+    if typed:
+        parts["columns"] = (*parts.get("columns", ()), *typed)
+
+
+def _creation_clause(cursor: Cursor) -> dict[str, Any]:
     if cursor.take("USING"):
-        parts["provider"] = cursor.identifier().lower()
-    elif cursor.take("PARTITIONED", "BY"):
+        return {"provider": cursor.identifier().lower()}
+    if cursor.take("PARTITIONED", "BY"):
         listed = cursor.listed(lambda: _partition_column(cursor))
-        parts["partition_by"] = tuple(name for name, _ in listed)
         typed = tuple(ColumnText(f"{quoted_path([name])} {text}") for name, text in listed if text)
-        if typed:
-            parts["columns"] = (*parts.get("columns", ()), *typed)
-    elif cursor.take("CLUSTER", "BY"):
-        parts["cluster_by"] = tuple(cursor.listed(lambda: quoted_path(cursor.dotted())))
-    elif cursor.take("LOCATION"):
-        parts["location"] = cursor.string()
-    elif cursor.take("COMMENT"):
-        parts["comment"] = cursor.string()
-    elif cursor.take("TBLPROPERTIES"):
-        parts["properties"] = dict(cursor.listed(lambda: _property(cursor)))
-    elif cursor.take("OPTIONS"):
-        parts["options"] = dict(cursor.listed(lambda: _property(cursor)))
-    elif cursor.take("AS") or cursor.begins_query:
-        parts["head"] = cursor.text[: cursor.peek().start]
-        parts["query"] = cursor.rest().rstrip().rstrip(";")
-    else:
+        return {"partition_by": tuple(name for name, _ in listed), "columns": typed}
+    if cursor.take("CLUSTER", "BY"):
+        return {"cluster_by": tuple(cursor.listed(lambda: quoted_path(cursor.dotted())))}
+    if cursor.take("LOCATION"):
+        return {"location": cursor.string()}
+    if cursor.take("COMMENT"):
+        return {"comment": cursor.string()}
+    if cursor.take("TBLPROPERTIES"):
+        return {"properties": _properties(cursor)}
+    if cursor.take("OPTIONS"):
+        return {"options": _once(cursor, cursor.listed(lambda: _pair(cursor, None)))}
+    if not (cursor.take("AS") or cursor.begins_query):
         cursor.fail("USING, PARTITIONED BY, CLUSTER BY, LOCATION, COMMENT, TBLPROPERTIES, OPTIONS or AS")
+    return {"head": cursor.text[: cursor.peek().start], "query": cursor.rest().rstrip().rstrip(";")}
 
 
 def _partition_column(cursor: Cursor) -> tuple[str, str]:
@@ -383,12 +392,34 @@ def _generated(cursor: Cursor) -> dict[str, Any]:
     return {"identity": (start, step, explicit)}
 
 
-def _property(cursor: Cursor) -> tuple[str, str]:
+def _properties(cursor: Cursor) -> dict[str, str]:
+    """Parse ``('key' = 'value', …)``; a value is a text, a number, TRUE or FALSE."""
+    return _once(cursor, cursor.listed(lambda: _pair(cursor, _PROPERTY)))
+
+
+def _once(cursor: Cursor, pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
+    if len(dict(pairs)) < len(pairs):
+        cursor.fail("each key once")
+    return dict(pairs)
+
+
+def _pair(cursor: Cursor, unquoted: re.Pattern[str] | None) -> tuple[str, str]:
+    """Parse ``key [=] value``.
+
+    Args:
+        unquoted: the pattern of a value that is no text in quotes; None for any expression.
+    """
     key = cursor.key()
     cursor.take_symbol("=")
     if cursor.peek().kind == STRING:
         return key, cursor.string()
-    return key, expression_until(cursor, ",", ")")
+    value = expression_until(cursor, ",", ")")
+    if unquoted is not None and unquoted.fullmatch(value) is None:
+        cursor.fail(f"a value in quotes for the property {key}")
+    return key, value
+
+
+_PROPERTY = re.compile(r"true|false|\d+|\d*\.\d+|\d+\.", re.IGNORECASE)
 
 
 # -- ALTER ---------------------------------------------------------------------------------------------------------------------
@@ -420,7 +451,7 @@ def _alter(cursor: Cursor) -> TableStatement | None:
         name = cursor.identifier()
         return RenameColumn(table, column, name)
     if cursor.take("SET", "TBLPROPERTIES"):
-        return SetProperties(table, dict(cursor.listed(lambda: _property(cursor))))
+        return SetProperties(table, _properties(cursor))
     if cursor.take("UNSET", "TBLPROPERTIES"):
         cursor.take("IF", "EXISTS")
         return UnsetProperties(table, tuple(cursor.listed(lambda: _key(cursor))))

@@ -169,6 +169,8 @@ class Cursor:
         place = self.place
         text = "-" if self.take_symbol("-") else ""
         while not self.at_end and (self.peek().is_symbol(".") or self.peek().text[:1].isdecimal()):
+            if text.strip("-") and self.peek().start > self.peek(-1).stop:
+                break  # another number
             text += self.next().text
         try:
             return float(text)

@@ -124,8 +124,8 @@ def _created(cursor: Cursor) -> ViewStatement | None:
     while not cursor.take("AS") and not cursor.comes("USING"):
         if cursor.take("COMMENT"):
             comment = cursor.string()
-        else:
-            _skip(cursor)
+        elif not _takes_clause(cursor, is_temporary=is_temporary):
+            cursor.fail("AS and a query")
     scope = ("GLOBAL " if is_global else "") + "TEMPORARY" if is_temporary else ""
     source, options = _source(cursor)
     query = "" if source else cursor.rest()
@@ -146,11 +146,19 @@ def _column(cursor: Cursor) -> ViewColumn:
     return ViewColumn(cursor.identifier(), cursor.string() if cursor.take("COMMENT") else None)
 
 
-def _skip(cursor: Cursor) -> None:
-    """Skip a word between the columns and the query, or the brackets after one."""
-    if cursor.at_end:
-        cursor.fail("AS and a query")
-    if cursor.peek().is_symbol("("):
+def _takes_clause(cursor: Cursor, *, is_temporary: bool) -> bool:
+    """Consume a clause of which the client needs nothing; return whether one came."""
+    if cursor.take("TBLPROPERTIES"):
+        if is_temporary:
+            cursor.fail("no TBLPROPERTIES of a temporary view")
         cursor.bracketed()
-    else:
+    elif cursor.take("PARTITIONED", "ON"):
+        cursor.bracketed()
+    elif cursor.take("DEFAULT", "COLLATION"):
         cursor.next()
+    elif cursor.take("WITH", "SCHEMA"):
+        cursor.take("TYPE")
+        cursor.next()
+    else:
+        return False
+    return True

@@ -57,6 +57,7 @@ from tahoe.spark.names.settings import is_on, look_at_settings, setting_of
 from tahoe.spark.names.snapshots import parsed_timestamp
 from tahoe.spark.write.enforce import session_time_zone
 from tahoe.spark.write.spread import clustered_by_tasks, is_worth_joining, is_worth_spreading, joined_by_tasks
+from tahoe.sql.expression_text import in_brackets
 from tahoe.sql.selects import has_subquery
 from tahoe.store.location import decode_path, needs_jvm
 from tahoe.txn.commit import Committed
@@ -381,7 +382,7 @@ def _shown(spark: SparkSession, condition: str, table: str) -> str:
         _refuse_subquery(condition, table)
         return _shown_by_server(spark, condition)
     try:
-        shown_condition = str(spark._jsparkSession.sessionState().sqlParser().parseExpression(condition).toString())
+        shown_condition = str(spark._jsparkSession.sessionState().sqlParser().parseExpression(in_brackets(condition)).toString())
     except ParseException as error:
         raise _unrecognized(condition, error) from error
     _refuse_subquery(condition, table)

@@ -26,6 +26,7 @@ from tahoe.spark.commands.conditions import OF_CONDITIONS, ExpressionRules, beyo
 from tahoe.spark.connect.remote_rows import RemoteVersion
 from tahoe.spark.write.enforce import session_time_zone
 from tahoe.sql.dialect import Token, tokenize
+from tahoe.sql.expression_text import in_brackets
 from tahoe.sql.selects import has_subquery
 
 _NOT_DETERMINISTIC = {
@@ -74,7 +75,7 @@ def resolve_condition(version: RemoteVersion, condition: str | Column | None, op
         return RemoteCondition(None, None, row_condition(None, schema))
     text = text_of(condition)
     check_expression(text, f"the condition of {operation}")
-    column = sf.expr(condition) if isinstance(condition, str) else condition
+    column = sf.expr(in_brackets(condition)) if isinstance(condition, str) else condition
     shown = check_boolean(version.shape(), column, text, f"The condition of {operation}")
     parsed = condition if isinstance(condition, str) else as_sql(condition)
     return RemoteCondition(column, shown, meaning_of(parsed, schema, version.qualifier, session_time_zone(version.spark)))

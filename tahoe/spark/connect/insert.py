@@ -46,6 +46,7 @@ from tahoe.spark.names.settings import look_at_settings, settings_read_once
 from tahoe.spark.versions.connect_frames import checkpointed
 from tahoe.spark.write.fitting import columns_of
 from tahoe.spark.write.idempotent import resetting_version
+from tahoe.sql.expression_text import in_brackets
 from tahoe.txn.transaction import Operation, Transaction
 
 
@@ -132,5 +133,5 @@ def _matching_rows(
     files = snapshot.files()
     target = version.named(version.with_positions(files))
     equal = (target[name] == source[name] for name in map(quote_identifier, matching.columns))
-    on = sf.expr(matching.on) if matching.on is not None else reduce(and_, equal)
+    on = sf.expr(in_brackets(matching.on)) if matching.on is not None else reduce(and_, equal)
     return changes_of(snapshot, files, target.join(source, on, "left_semi")).changes

@@ -21,6 +21,7 @@ from tahoe.spark.names.settings import setting_of
 from tahoe.spark.write.enforce import session_time_zone
 from tahoe.sql.dialect import Token, tokenize
 from tahoe.sql.dml import Insert
+from tahoe.sql.expression_text import in_brackets
 
 
 def insert_rows(spark: SparkSession, named: NamedTable, statement: Insert, query: Callable[[str], DataFrame]) -> None:
@@ -99,7 +100,7 @@ def _partitioned(rows: DataFrame, named: NamedTable, statement: Insert) -> tuple
     if statement.columns is None:
         lowered = {name.lower() for name in fixed}
         rows = _listed(rows, tuple(name for name in named.table.schema().names if name.lower() not in lowered))
-    rows = rows.select("*", *(sf.expr(value).alias(name) for name, value in fixed.items()))
+    rows = rows.select("*", *(sf.expr(in_brackets(value)).alias(name) for name, value in fixed.items()))
     return rows, " AND ".join(f"{quote_identifier(name)} <=> {value}" for name, value in fixed.items())
 
 

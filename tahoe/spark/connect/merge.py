@@ -91,6 +91,7 @@ from tahoe.spark.versions.connect_frames import checkpointed, with_known_columns
 from tahoe.spark.versions.plan_ids import stands_for
 from tahoe.spark.write.enforce import session_time_zone
 from tahoe.spark.write.fitting import Casts, assignment_casts, columns_of
+from tahoe.sql.expression_text import in_brackets
 from tahoe.txn.transaction import Transaction
 
 _MATCHED_ROW = "__tahoe_matched_row"
@@ -283,7 +284,7 @@ class _Resolver:
         self, term: Term, kind: Kind, where: str, code: str = "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN"
     ) -> tuple[Column, str]:
         """Return a condition, and its text for the history."""
-        column, text = sf.expr(term) if isinstance(term, str) else term, text_of(term)
+        column, text = sf.expr(in_brackets(term)) if isinstance(term, str) else term, text_of(term)
         check_expression(text, where, OF_MERGE)
         with _naming(where):
             shown = check_boolean(self._seen(kind), column, text, where[0].upper() + where[1:], code, OF_MERGE)

@@ -56,6 +56,7 @@ _AFFECTED = StructType([StructField("num_affected_rows", LongType())])
 _ROW_STATEMENTS = ("DELETE", "UPDATE", "MERGE", "INSERT", "WITH", "FROM")
 _EXPLAIN_MODES = ("LOGICAL", "FORMATTED", "EXTENDED", "CODEGEN", "COST")
 _IDENTIFIER = re.compile(r"\bIDENTIFIER\s*\(", re.IGNORECASE)
+_FUNCTION = re.compile(r"\s*CREATE\s+(?:OR\s+REPLACE\s+)?(?:TEMP\w*\s+)?FUNCTION\b", re.IGNORECASE)
 _STATEMENT = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*([A-Za-z]+)", re.DOTALL)
 
 
@@ -146,6 +147,8 @@ class _Statements:
             return self.view(text, view)
         delta = self._delta_rows(text)
         if delta and word == "CREATE":
+            if _FUNCTION.match(text) is None:
+                return None  # Spark's parser refuses it
             raise Unsupported(
                 "A function that reads Delta tables cannot be created in a session of Spark Connect: the server would read them by their "
                 "names, which it does not resolve. Use a view, or a classic session.",

@@ -19,6 +19,7 @@ from tahoe.spark.jvm.bridge import Jvm, is_classic
 from tahoe.spark.jvm.job_progress import jobs_shown_by
 from tahoe.spark.write.server_conditions import server_condition
 from tahoe.spark.write.stored_expressions import StoredExpressions, session_of_stored_expressions
+from tahoe.sql.expression_text import in_brackets
 
 
 def add_constraint(spark: SparkSession, table: Table, name: str, condition: str) -> int:
@@ -63,8 +64,10 @@ def _counted_by_server(spark: SparkSession, snapshot: Snapshot, check: Check, en
 
 
 def _counted_by_catalyst(spark: SparkSession, progress: Progress, snapshot: Snapshot, check: Check) -> int:
+    jvm = Jvm.of(spark)
+    jvm.parsed_expression(spark._jsparkSession, in_brackets(check.text))  # raises the error for a text that ends early
     holds = StoredExpressions(spark, snapshot.config, by_statement=True).condition(check)
     analyzed = _rows_of(spark, snapshot)._jdf.queryExecution().analyzed()
-    frame = Jvm.of(spark).frame(session_of_stored_expressions(spark), analyzed, spark)
+    frame = jvm.frame(session_of_stored_expressions(spark), analyzed, spark)
     with jobs_shown_by(spark, progress):
         return frame.where(~sf.coalesce(holds, sf.lit(False))).count()

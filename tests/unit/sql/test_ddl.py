@@ -141,3 +141,33 @@ def test_a_creation_has_a_query_with_or_without_as(query: str) -> None:
     assert isinstance(statement, Create)
     assert statement.query == query.removeprefix("AS ")
     assert statement.head + statement.query == f"CREATE TABLE t USING csv {query}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "TRUNCATE TABLE t MORE",
+        "ALTER TABLE t SET TBLPROPERTIES ('a' = 'b') MORE",
+        "ALTER TABLE t SET TBLPROPERTIES ('a' MORE = 'b')",
+        "ALTER TABLE t SET TBLPROPERTIES ('a' = 1 + 1)",
+        "ALTER TABLE t SET TBLPROPERTIES ('a' = 'b', 'a' = 'c')",
+        "ALTER TABLE t UNSET TBLPROPERTIES ('a') MORE",
+        "ALTER TABLE t CLUSTER BY NONE MORE",
+        "SHOW CREATE TABLE t MORE",
+        "CREATE TABLE t (a INT) USING delta USING delta",
+        "CREATE TABLE t (a INT) USING delta OPTIONS (a 'b', a 'c')",
+    ],
+)
+def test_no_part_of_a_statement_is_ignored(text: str) -> None:
+    with pytest.raises(SqlSyntaxError):
+        table_statement(text)
+
+
+def test_values_of_properties_may_be_numbers_and_booleans() -> None:
+    statement = table_statement("ALTER TABLE t SET TBLPROPERTIES ('a' 'b', c = 1.5, d.e = true, 'f' = 2, g = .5)")
+    assert isinstance(statement, SetProperties)
+    assert statement.properties == {"a": "b", "c": "1.5", "d.e": "true", "f": "2", "g": ".5"}
+
+
+def test_a_truncated_partition_is_parsed() -> None:
+    assert table_statement("TRUNCATE TABLE t PARTITION (p = 'a');") == Truncate(T, "p = 'a'")

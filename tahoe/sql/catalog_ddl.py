@@ -46,6 +46,18 @@ def catalog_ddl(text: str) -> tuple[CatalogDdl, ...]:
     return tuple(statements)
 
 
+def names_in_script(text: str) -> tuple[TableName, ...]:
+    """Return the names in a script that may be those of tables, which its statements read or change."""
+    cursor, names = Cursor(text, tokenize(text)), list[TableName]()
+    while not cursor.at_end:
+        if cursor.next().is_word(*_BEFORE_TABLES) and (named := name_at(cursor)) is not None:
+            names.append(named[0])
+    return tuple(dict.fromkeys(names))
+
+
+_BEFORE_TABLES = ("FROM", "JOIN", "INTO", "OVERWRITE", "TABLE", "UPDATE", "USING")
+
+
 def _statement(cursor: Cursor) -> CatalogDdl | None:
     place = cursor.place
     if cursor.take("ALTER", "TABLE"):

@@ -12,7 +12,7 @@ from typing import Any
 
 from tahoe.sql.dialect import STRING, Cursor, tokenize
 from tahoe.sql.dml import expression_until, partition_value, quoted_path
-from tahoe.sql.table_name import TableName, take_table
+from tahoe.sql.table_name import TableName, table_name, take_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +253,8 @@ def _statement(cursor: Cursor) -> TableStatement | None:
         cursor.place = 0
     if cursor.take("COMMENT", "ON", "TABLE"):
         return _comment_on(cursor)
+    if cursor.take("COMMENT", "ON", "COLUMN"):
+        return _comment_on_column(cursor)
     for words in _OTHERS:
         if cursor.take(*words):
             table = take_table(cursor)
@@ -524,9 +526,23 @@ def _key(cursor: Cursor) -> str:
 
 def _comment_on(cursor: Cursor) -> CommentOn:
     table = take_table(cursor) or cursor.fail("a table")
+    return CommentOn(table, _comment(cursor))
+
+
+def _comment_on_column(cursor: Cursor) -> ChangeColumns:
+    start = cursor.peek().start
+    *names, column = cursor.dotted()
+    # The name of the table, its point, and the name of the column.
+    table = table_name(cursor.text[start : cursor.peek(-3).stop]) if names else None
+    if table is None:
+        cursor.fail("a column of a table")
+    return ChangeColumns(table, (ChangedColumn(quoted_path([column]), comment=_comment(cursor)),))
+
+
+def _comment(cursor: Cursor) -> str:
+    """Parse ``IS '…'``, or ``IS NULL`` for an empty comment."""
     cursor.need("IS")
-    comment = "" if cursor.take("NULL") else cursor.string()
-    return CommentOn(table, comment)
+    return "" if cursor.take("NULL") else cursor.string()
 
 
 # -- DESCRIBE and SHOW -----------------------------------------------------------------------------------------------------------

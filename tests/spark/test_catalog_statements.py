@@ -166,3 +166,38 @@ def test_no_part_of_a_statement_is_ignored(session: Any) -> None:
     with pytest.raises((InvalidRequest, Unsupported)) as raised:
         session.sql(IGNORED[0])
     assert raised.value.code == "DELTA_TRUNCATE_TABLE_PARTITION_NOT_SUPPORTED"
+
+
+@pytest.mark.skipif(pyspark.__version__ < "4.2", reason="Spark has COMMENT ON COLUMN since 4.2")
+def test_a_comment_on_a_column_is_in_the_log(session: Any) -> None:
+    session.sql("COMMENT ON COLUMN listed.id IS 'key'")
+    assert session.sql("DESCRIBE listed").first().comment == "key"
+    session.sql("COMMENT ON COLUMN listed.id IS NULL")
+    assert not session.sql("DESCRIBE listed").first().comment
+    assert operations(session)[:2] == ["CHANGE COLUMN", "CHANGE COLUMN"]
+
+
+def test_conditions_call_functions_of_sql(session: Any) -> None:
+    session.sql("CREATE TEMPORARY FUNCTION successor(x INT) RETURNS INT RETURN x + 1")
+    session.sql("DELETE FROM listed WHERE successor(id) = 2 AND day IS NOT NULL")
+    session.sql("UPDATE listed SET id = successor(id) WHERE successor(id) = 4")
+    assert sorted(row.id for row in session.table("listed").collect()) == [2, 4]
+    session.sql("DROP TEMPORARY FUNCTION successor")
+
+
+SCRIPTS = (
+    "BEGIN INSERT INTO listed VALUES (9, NULL, NULL); SELECT 1; END",
+    "BEGIN DECLARE n INT DEFAULT 0; SET n = (SELECT max(id) FROM listed); SELECT n; END",
+    "BEGIN DELETE FROM listed; END",
+)
+
+
+def test_scripts_on_delta_tables_are_refused_over_connect(connect: Any) -> None:
+    with remote():
+        for spark in with_table(connect):
+            for script in SCRIPTS:
+                with pytest.raises(Unsupported, match="Run its statements one by one"):
+                    spark.sql(script)
+            assert operations(spark) == ["WRITE", "CREATE TABLE"]
+            if pyspark.__version__ >= "4.1":  # which has scripts
+                assert spark.sql("BEGIN SELECT 1; END").collect()[0][0] == 1

@@ -78,9 +78,15 @@ def resolve_condition(
     column = sf.expr(condition) if isinstance(condition, str) else condition
     text = check_expression(shape.select(column.alias("condition")), condition, f"the condition of {operation}", rules)
     execution = shape.where(condition)._jdf.queryExecution()
-    references = items(execution.analyzed().condition().references().toSeq())
     meaning = condition_of_plan(version.snapshot, execution.optimizedPlan())
-    return ResolvedCondition(version, condition, text, meaning, tuple(str(reference.name()) for reference in references))
+    return ResolvedCondition(version, condition, text, meaning, _references(execution.analyzed(), shape))
+
+
+def _references(filtered: JavaObject, shape: DataFrame) -> tuple[str, ...]:
+    """Return the columns that a filter refers to; all of them if it calls a function of SQL, which Spark evaluates below the filter."""
+    if str(filtered.nodeName()) != "Filter":
+        return tuple(shape.columns)
+    return tuple(str(reference.name()) for reference in items(filtered.condition().references().toSeq()))
 
 
 def check_expression(selected: DataFrame, term: str | Column, where: str, rules: ExpressionRules = OF_CONDITIONS) -> str:

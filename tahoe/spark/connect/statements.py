@@ -42,7 +42,7 @@ from tahoe.spark.statements.registry import parse
 from tahoe.spark.statements.rejected import rejection
 from tahoe.spark.statements.statement_types import DeltaStatement
 from tahoe.sql import ddl, dml
-from tahoe.sql.catalog_ddl import CatalogDdl, catalog_ddl
+from tahoe.sql.catalog_ddl import CatalogDdl, catalog_ddl, names_in_script
 from tahoe.sql.dialect import Cursor, SqlSyntaxError, tokenize
 from tahoe.sql.immediate_statement import ExecuteImmediate, execute_immediate
 from tahoe.sql.parameters import all_literals, with_values
@@ -387,7 +387,7 @@ def _last(name: TableName) -> str | None:
 
 
 def _refuse_scripts(spark: SparkSession, text: str) -> None:
-    """Reject a script that creates or alters a Delta table: the server would change its catalog, and commit nothing to a table."""
+    """Reject a script that reads, changes, creates or alters a Delta table: the server finds no table, or changes only its catalog."""
     for statement in catalog_ddl(text):
         if _is_of_delta(spark, statement):
             raise Unsupported(
@@ -396,6 +396,14 @@ def _refuse_scripts(spark: SparkSession, text: str) -> None:
                 code="DELTA_OPERATION_NOT_ALLOWED",
                 operation=statement.words,
                 table=str(statement.table),
+            )
+    for name in names_in_script(text):
+        if name.path is not None or table_named(spark, name.identifiers) is not None:
+            raise Unsupported(
+                f"A script that names the Delta table {name} is not supported in a session of Spark Connect: the server runs all of it, and "
+                "does not resolve the table. Run its statements one by one.",
+                code="TAHOE_SPARK_CONNECT",
+                table=str(name),
             )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tahoe.sql.catalog_ddl import catalog_ddl
+from tahoe.sql.catalog_ddl import catalog_ddl, names_in_script
 
 
 @pytest.mark.parametrize(
@@ -43,3 +43,13 @@ def test_a_statement_names_its_table_and_format(text, expected):
 
 def test_a_name_that_an_expression_makes_is_not_known():
     assert [item.table for item in catalog_ddl("ALTER TABLE IDENTIFIER('a' || :b) ADD COLUMN x INT")] == [None]
+
+
+def test_names_in_a_script_are_those_of_tables() -> None:
+    script = """BEGIN
+        DECLARE n INT DEFAULT 0;
+        INSERT INTO a SELECT * FROM b JOIN delta.`/c` ON true;
+        IF n = (SELECT max(id) FROM b) THEN UPDATE d SET x = extract(YEAR FROM day); DELETE FROM db.e; END IF;
+        MERGE INTO f USING (SELECT 1) s ON true WHEN MATCHED THEN DELETE; INSERT OVERWRITE TABLE g VALUES (1);
+    END"""
+    assert [str(name) for name in names_in_script(script)] == ["a", "b", "delta.`/c`", "d", "day", "db.e", "f", "TABLE", "g"]

@@ -171,3 +171,20 @@ def test_values_of_properties_may_be_numbers_and_booleans() -> None:
 
 def test_a_truncated_partition_is_parsed() -> None:
     assert table_statement("TRUNCATE TABLE t PARTITION (p = 'a');") == Truncate(T, "p = 'a'")
+
+
+@pytest.mark.parametrize(
+    ("text", "table", "comment"),
+    [
+        ("COMMENT ON COLUMN t.a IS 'x'", T, "x"),
+        ("COMMENT ON COLUMN delta.`/p.q`.a IS NULL", TableName("/p.q"), ""),
+        ("COMMENT ON COLUMN delta.t.a IS 'x';", TableName(None, ("delta", "t")), "x"),
+    ],
+)
+def test_a_comment_on_a_column_changes_the_column(text: str, table: TableName, comment: str) -> None:
+    assert table_statement(text) == ChangeColumns(table, (ChangedColumn("`a`", comment=comment),))
+
+
+def test_a_comment_on_a_column_names_a_table() -> None:
+    with pytest.raises(SqlSyntaxError):
+        table_statement("COMMENT ON COLUMN a IS 'x'")

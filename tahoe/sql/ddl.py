@@ -532,10 +532,8 @@ def _comment_on(cursor: Cursor) -> CommentOn:
 def _comment_on_column(cursor: Cursor) -> ChangeColumns:
     start = cursor.peek().start
     *names, column = cursor.dotted()
-    # The name of the table, its point, and the name of the column.
-    table = table_name(cursor.text[start : cursor.peek(-3).stop]) if names else None
-    if table is None:
-        cursor.fail("a column of a table")
+    # The last three tokens are the end of the table's name, a point, and the column.
+    table = (table_name(cursor.text[start : cursor.peek(-3).stop]) if names else None) or cursor.fail("a column of a table")
     return ChangeColumns(table, (ChangedColumn(quoted_path([column]), comment=_comment(cursor)),))
 
 

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tahoe.sql.described import Describe, Other, describe, show
 from tahoe.sql.dialect import STRING, Cursor, tokenize
-from tahoe.sql.dml import expression_until, partition_value, quoted_path
+from tahoe.sql.dml import expression_until, quoted_path
 from tahoe.sql.table_name import TableName, table_name, take_table
 
 
@@ -179,34 +180,6 @@ class Truncate:
     partition: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Describe:
-    """``DESCRIBE [TABLE] [EXTENDED] t``, and SHOW COLUMNS, TBLPROPERTIES, PARTITIONS and CREATE TABLE.
-
-    Args:
-        kind: ``columns``, ``extended``, ``SHOW COLUMNS``, ``SHOW TBLPROPERTIES``, ``SHOW PARTITIONS`` or ``SHOW CREATE TABLE``.
-        key: the only property to show.
-        partition: the columns of PARTITION, each with its value as text.
-    """
-
-    table: TableName
-    kind: str
-    key: str | None = None
-    partition: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Other:
-    """A statement on a table that is not supported.
-
-    Args:
-        words: its name.
-    """
-
-    table: TableName
-    words: str
-
-
 TableStatement = (
     Create
     | CreateLike
@@ -245,9 +218,9 @@ def _statement(cursor: Cursor) -> TableStatement | None:
         truncated = take_table(cursor) or cursor.fail("a table")
         return Truncate(truncated, cursor.bracketed() if cursor.take("PARTITION") else None)
     if cursor.take("DESCRIBE") or cursor.take("DESC"):
-        return _describe(cursor)
+        return describe(cursor)
     if cursor.take("SHOW"):
-        statement = _show(cursor)
+        statement = show(cursor)
         if statement is not None:
             return statement
         cursor.place = 0
@@ -285,8 +258,10 @@ def _create(cursor: Cursor) -> Create | CreateLike | None:
         return _like(cursor, table, how == "createIfNotExists")
     parts: dict[str, Any] = {}
     if cursor.peek().is_symbol("("):
-        parts["columns"] = tuple(cursor.listed(lambda: _column(cursor)))
+        parts["columns"] = _unplaced(cursor, cursor.listed(lambda: _column(cursor)))
     while not cursor.at_end and not cursor.peek().is_symbol(";") and "query" not in parts:
+        if cursor.comes("USING") and parts.keys() - {"columns"}:
+            cursor.fail("USING before the other clauses")
         _creation_part(cursor, parts)
     return Create(table, how, **parts)
 
@@ -360,6 +335,12 @@ def _column(cursor: Cursor) -> ColumnText:
         else:
             texts.append(_type_part(cursor))
     return ColumnText(" ".join(texts), quoted_path(path) if path else "", **attributes)
+
+
+def _unplaced(cursor: Cursor, columns: Sequence[ColumnText]) -> tuple[ColumnText, ...]:
+    if any(column.is_first or column.position for column in columns):
+        cursor.fail("no FIRST or AFTER: the columns are in the order of the list")
+    return tuple(columns)
 
 
 def _type_part(cursor: Cursor) -> str:
@@ -437,8 +418,7 @@ def _alter(cursor: Cursor) -> TableStatement | None:
             cursor.fail("no GENERATED column: the rows of the table would lack its values")
         return AddColumns(table, tuple(columns))
     if cursor.take("REPLACE", "COLUMNS"):
-        replacing = cursor.listed(lambda: _column(cursor))
-        return ReplaceColumns(table, tuple(replacing))
+        return ReplaceColumns(table, _unplaced(cursor, cursor.listed(lambda: _column(cursor))))
     if cursor.take("DROP"):
         if not (cursor.take("COLUMNS") or cursor.take("COLUMN")):
             return Other(table, "ALTER TABLE DROP")
@@ -456,7 +436,7 @@ def _alter(cursor: Cursor) -> TableStatement | None:
         return SetProperties(table, _properties(cursor))
     if cursor.take("UNSET", "TBLPROPERTIES"):
         cursor.take("IF", "EXISTS")
-        return UnsetProperties(table, tuple(cursor.listed(lambda: _key(cursor))))
+        return UnsetProperties(table, tuple(cursor.listed(lambda: cursor.key())))
     if cursor.take("CLUSTER", "BY"):
         return ClusterBy(table, () if cursor.take("NONE") else _names(cursor))
     is_as_in_hive = cursor.take("CHANGE")
@@ -520,10 +500,6 @@ def _names(cursor: Cursor) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _key(cursor: Cursor) -> str:
-    return cursor.string() if cursor.peek().kind == STRING else ".".join(cursor.dotted())
-
-
 def _comment_on(cursor: Cursor) -> CommentOn:
     table = take_table(cursor) or cursor.fail("a table")
     return CommentOn(table, _comment(cursor))
@@ -541,59 +517,3 @@ def _comment(cursor: Cursor) -> str:
     """Parse ``IS '…'``, or ``IS NULL`` for an empty comment."""
     cursor.need("IS")
     return "" if cursor.take("NULL") else cursor.string()
-
-
-# -- DESCRIBE and SHOW -----------------------------------------------------------------------------------------------------------
-
-
-def _describe(cursor: Cursor) -> Describe | None:
-    if cursor.peek().is_word(
-        "DATABASE", "SCHEMA", "NAMESPACE", "CATALOG", "FUNCTION", "QUERY", "SELECT", "WITH", "HISTORY", "DETAIL"
-    ):
-        return None
-    cursor.take("TABLE")
-    kind = "extended" if cursor.take("EXTENDED") or cursor.take("FORMATTED") else "columns"
-    table = take_table(cursor)
-    if table is None or not (cursor.at_end or cursor.peek().is_symbol(";")):
-        return None
-    return Describe(table, kind)
-
-
-def _show(cursor: Cursor) -> Describe | Other | None:
-    if cursor.take("CREATE", "TABLE"):
-        table = take_table(cursor)
-        if table is None:
-            return None
-        if cursor.take("AS", "SERDE"):
-            return Other(table, "SHOW CREATE TABLE … AS SERDE")
-        return Describe(table, "SHOW CREATE TABLE")
-    for word in ("COLUMNS", "TBLPROPERTIES", "PARTITIONS"):
-        if cursor.take(word):
-            if word == "COLUMNS" and not (cursor.take("IN") or cursor.take("FROM")):
-                return None
-            table = take_table(cursor)
-            key = None
-            if table is not None and word == "TBLPROPERTIES" and cursor.peek().is_symbol("("):
-                (key,) = cursor.listed(lambda: _key(cursor))
-            has_partition = word == "PARTITIONS" and cursor.take("PARTITION")
-            partition = cursor.listed(lambda: _fixed_value(cursor)) if has_partition else []
-            values = dict(filter(None, partition))
-            if len(values) < len(partition):
-                return None  # a value that is no constant, or a column twice: Spark's parser raises an error
-            if table is None or not (cursor.at_end or cursor.peek().is_symbol(";")):
-                return None
-            return Describe(table, f"SHOW {word}", key, tuple(values.items()))
-    return None
-
-
-def _fixed_value(cursor: Cursor) -> tuple[str, str] | None:
-    """Parse a column of PARTITION and its value, one constant; return None for anything else."""
-    name, value = partition_value(cursor)
-    if value is None:
-        return None
-    tokens = tokenize(value)
-    if len(tokens) == 1:
-        is_constant = tokens[0].kind == STRING or tokens[0].is_word("NULL", "TRUE", "FALSE") or tokens[0].text[0].isdigit()
-    else:
-        is_constant = len(tokens) == 2 and (tokens[0].is_symbol("-") or tokens[1].kind == STRING)
-    return (name, value) if is_constant else None

@@ -198,6 +198,8 @@ def _clause(cursor: Cursor) -> MergeClause:
         cursor.take("BY", "TARGET")
     condition = expression_until(cursor, "THEN") if cursor.take("AND") else None
     cursor.need("THEN")
+    if cursor.peek().is_word("INSERT") is not (kind == "NOT_MATCHED"):
+        cursor.fail("INSERT" if kind == "NOT_MATCHED" else "UPDATE or DELETE")
     if cursor.take("DELETE"):
         return MergeClause(kind, "DELETE", condition, ())
     if cursor.take("UPDATE"):

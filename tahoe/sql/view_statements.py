@@ -80,7 +80,9 @@ def cache_statement(text: str) -> CacheStatement | None:
         cursor.need("TABLE")
         name, level = take_table(cursor), None
         if cursor.take("OPTIONS"):
-            (level,) = cursor.listed(lambda: _storage_level(cursor))
+            cursor.need_symbol("(")
+            level = _storage_level(cursor)
+            cursor.need_symbol(")")
         cursor.take("AS")
         query = cursor.rest() if _begins_query(cursor) else None
         if query is None:

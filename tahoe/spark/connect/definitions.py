@@ -34,6 +34,7 @@ from tahoe.spark.statements.describe import check_partitions, column_rows, creat
 from tahoe.spark.statements.table_properties import properties_shown
 from tahoe.spark.versions.connect_frames import parsed_type
 from tahoe.sql import ddl as parsed
+from tahoe.sql.described import Describe
 from tahoe.sql.table_name import table_name
 from tahoe.txn.transaction import Operation
 
@@ -181,7 +182,7 @@ def _with_metadata(field: StructField, column: parsed.ColumnText) -> StructField
     return replace(field, metadata=metadata)
 
 
-def described(spark: SparkSession, named: NamedTable, statement: parsed.Describe) -> tuple[StructType, Rows]:
+def described(spark: SparkSession, named: NamedTable, statement: Describe) -> tuple[StructType, Rows]:
     """Return the columns and the rows of DESCRIBE and SHOW."""
     snapshot = named.table.snapshot()
     match statement.kind:

@@ -43,6 +43,7 @@ from tahoe.spark.statements.rejected import rejection
 from tahoe.spark.statements.statement_types import DeltaStatement
 from tahoe.sql import ddl, dml
 from tahoe.sql.catalog_ddl import CatalogDdl, catalog_ddl, names_in_script
+from tahoe.sql.described import Describe, Other
 from tahoe.sql.dialect import Cursor, SqlSyntaxError, tokenize
 from tahoe.sql.immediate_statement import ExecuteImmediate, execute_immediate
 from tahoe.sql.parameters import all_literals, with_values
@@ -302,7 +303,7 @@ class _Statements:
         if named is None:
             return None
         match statement:
-            case ddl.Other():
+            case Other():
                 raise Unsupported(
                     f"{statement.words} on the Delta table {statement.table} is not supported in a session of Spark Connect: it would "
                     "change the server's catalog, and commit nothing to the table. Nothing was changed. Use the methods of DeltaTable or "
@@ -315,7 +316,7 @@ class _Statements:
                 raise rejection("TruncatePartition", str(statement.table))
             case ddl.Truncate():
                 run_row_command(CommandTarget(self._spark, named.table), "TRUNCATE", stage_truncate)
-            case ddl.Describe():
+            case Describe():
                 columns, rows = definitions.described(self._spark, named, statement)
                 return local_frame(self._spark, rows, columns)
             case _:

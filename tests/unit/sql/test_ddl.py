@@ -156,6 +156,10 @@ def test_a_creation_has_a_query_with_or_without_as(query: str) -> None:
         "SHOW CREATE TABLE t MORE",
         "CREATE TABLE t (a INT) USING delta USING delta",
         "CREATE TABLE t (a INT) USING delta OPTIONS (a 'b', a 'c')",
+        "CREATE TABLE t (a INT FIRST) USING delta",
+        "CREATE TABLE t (a INT, b INT AFTER a) USING delta",
+        "CREATE TABLE t (a INT) COMMENT 'c' USING delta",
+        "ALTER TABLE t REPLACE COLUMNS (a INT FIRST)",
     ],
 )
 def test_no_part_of_a_statement_is_ignored(text: str) -> None:

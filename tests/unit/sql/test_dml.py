@@ -120,3 +120,17 @@ def test_the_text_before_the_query_of_an_insert_is_known() -> None:
     statement = row_statement("WITH a AS (SELECT 1) INSERT INTO TABLE t PARTITION (p = 'x') (b)\nSELECT * FROM a; ")
     assert isinstance(statement, Insert)
     assert statement.head + statement.query == "INSERT INTO TABLE t PARTITION (p = 'x') (b)\nWITH a AS (SELECT 1) SELECT * FROM a"
+
+
+@pytest.mark.parametrize(
+    "clause",
+    [
+        "MATCHED THEN INSERT *",
+        "NOT MATCHED THEN UPDATE SET *",
+        "NOT MATCHED THEN DELETE",
+        "NOT MATCHED BY SOURCE THEN INSERT (a) VALUES (1)",
+    ],
+)
+def test_a_clause_has_an_action_for_its_rows(clause: str) -> None:
+    with pytest.raises(SqlSyntaxError):
+        row_statement(f"MERGE INTO t USING s ON t.a = s.a WHEN {clause}")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cached_property
+
 from pyspark.sql import DataFrame, SparkSession
 
 from tahoe.api.table import Table
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.compiled import compiled_object
 from tahoe.spark.jvm.proxies import Proxied, answered
-from tahoe.spark.names.requested_changes import request_of
+from tahoe.spark.names.requested_changes import other_options, request_of
 from tahoe.spark.scan.change_feed import read_requested_changes
 
 
@@ -21,7 +24,7 @@ def recorded_changes(spark: SparkSession, table: Table, context: JavaObject) -> 
     Raises the errors of a query of the changes.
     """
     rows = _Rows(spark, table, context)
-    return compiled_object(Jvm.of(spark), "RecordedChanges", table.url, rows.of({})._jdf.schema(), rows)
+    return compiled_object(Jvm.of(spark), "RecordedChanges", table.url, rows.without_options._jdf.schema(), rows)
 
 
 class _Rows(Proxied):
@@ -30,17 +33,23 @@ class _Rows(Proxied):
     def __init__(self, spark: SparkSession, table: Table, context: JavaObject) -> None:
         self._spark, self._table, self._context = spark, table, context
 
-    def of(self, options: dict[str, str]) -> DataFrame:
+    @cached_property
+    def without_options(self) -> DataFrame:
+        """The requested changes for a scan without options of its own. Raises as `_with`."""
+        return self._with({})
+
+    @answered
+    def apply(self, options: JavaObject) -> JavaObject:
+        """Return the rows for the options of a scan."""
+        others = other_options(Jvm.of(self._spark).options(options))
+        return (self._with(others) if others else self.without_options)._jdf
+
+    def _with(self, options: Mapping[str, str]) -> DataFrame:
         """Return the requested changes.
 
         Raises: see `tahoe.spark.names.requested_changes.request_of` and `tahoe.spark.scan.change_feed.read_requested_changes`.
         """
         return read_requested_changes(self._spark, self._table, request_of(self._spark, self._context, options))
-
-    @answered
-    def apply(self, options: JavaObject) -> JavaObject:
-        """Return the rows for the options of a scan."""
-        return self.of(Jvm.of(self._spark).options(options))._jdf
 
     class Java:
         """The interface that the JVM may call on this object."""

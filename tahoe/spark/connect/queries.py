@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from typing import Any, cast
 
@@ -37,7 +36,6 @@ from tahoe.spark.names.entries import NamedTable, parts_of, relation_on_server, 
 from tahoe.spark.names.requested_changes import changes_request
 from tahoe.spark.names.server_catalog import ServerEntry, plain_sql
 from tahoe.spark.names.server_views import ServerView, server_view
-from tahoe.spark.names.snapshots import parsed_timestamp
 from tahoe.spark.names.temporary_views import rows_of_view
 from tahoe.sql.dialect import QUERY_WORDS, STRING, Cursor, Token, tokenize
 from tahoe.sql.dml import expression_until
@@ -81,6 +79,11 @@ class Reference:
     function: str = ""
     arguments: tuple[str, ...] = ()
     is_stream: bool = False
+
+    @property
+    def is_specific(self) -> bool:
+        """Whether it reads something else than the rows of the newest version."""
+        return bool(self.version or self.timestamp or self.options or self.changes or self.is_stream)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +161,7 @@ def _may_begin_query(cursor: Cursor, previous: Token | None) -> bool:
 
 
 def _reference(cursor: Cursor, *, takes_alias: bool) -> Reference | None:
-    # A table may have the name "stream".
-    is_stream = (
-        cursor.comes("STREAM") and (cursor.peek(1).is_symbol("(") or begins_alias(cursor.peek(1))) and cursor.take("STREAM")
-    )
+    is_stream = _takes_stream(cursor)
     start = cursor.peek().start
     in_brackets = is_stream and cursor.take_symbol("(")
     named = name_at(cursor)
@@ -190,6 +190,12 @@ def _reference(cursor: Cursor, *, takes_alias: bool) -> Reference | None:
         sample,
         is_stream=is_stream,
     )
+
+
+def _takes_stream(cursor: Cursor) -> bool:
+    """Consume the word STREAM before a name; a table may have that name too."""
+    comes = cursor.comes("STREAM") and (cursor.peek(1).is_symbol("(") or begins_alias(cursor.peek(1)))
+    return comes and cursor.take("STREAM")
 
 
 def _options(cursor: Cursor) -> tuple[tuple[str, str], ...]:
@@ -272,7 +278,7 @@ def changes_of(spark: SparkSession, url: str, options: Mapping[str, str], *, is_
 
     Raises the errors of `tahoe.spark.names.requested_changes.changes_request`.
     """
-    request = changes_request(options, partial(parsed_timestamp, spark))
+    request = changes_request(spark, options)
     return request.labelled(_frame(spark, url, request.options, is_stream=is_stream))
 
 
@@ -397,14 +403,7 @@ def with_versions(spark: SparkSession, text: str, versions: dict[TableName, int 
     parts, place = [], 0
     for reference in references(text):
         name = reference.name
-        if (
-            name is None
-            or reference.is_stream
-            or reference.version
-            or reference.timestamp
-            or reference.options
-            or reference.changes
-        ):
+        if name is None or reference.is_specific:
             continue
         if name not in versions:
             named = table_named(spark, name.identifiers)

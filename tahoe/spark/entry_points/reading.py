@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -16,7 +15,7 @@ from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.entries import parts_of, table_named
 from tahoe.spark.names.options import path_option, read_request
 from tahoe.spark.names.requested_changes import changes_request
-from tahoe.spark.names.snapshots import parsed_timestamp, requested_snapshot
+from tahoe.spark.names.snapshots import requested_snapshot
 from tahoe.spark.scan.change_feed import read_changes, read_requested_changes
 from tahoe.spark.scan.relation import read_snapshot
 from tahoe.spark.scan.snapshot_plans import SnapshotPlans
@@ -80,7 +79,7 @@ def _changes(original: Callable[..., DataFrame], reader: Any, tableName: str) ->
     if named is None:
         return original(reader, tableName)
     options = Jvm.of(spark).dictionary(java.extraOptions().originalMap())
-    request = changes_request(options, partial(parsed_timestamp, spark))
+    request = changes_request(spark, options)
     has_schema = bool(java.userSpecifiedSchema().isDefined())
     return read_requested_changes(spark, named.table, request, has_schema=has_schema)
 

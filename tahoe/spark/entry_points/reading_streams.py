@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -18,7 +17,6 @@ from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.entries import parts_of, table_named
 from tahoe.spark.names.options import ReadRequest, travelling
 from tahoe.spark.names.requested_changes import changes_request
-from tahoe.spark.names.snapshots import parsed_timestamp
 from tahoe.spark.stream.read_stream import read_stream
 from tahoe.spark.stream.stream_options import time_travel_error
 from tahoe.spark.versions.members import private_value
@@ -61,7 +59,7 @@ def _changes(original: Callable[..., DataFrame], reader: Any, tableName: str) ->
     if named is None:
         return original(reader, tableName)
     settings = _ReaderSettings.of(reader)
-    request = changes_request(settings.options, partial(parsed_timestamp, spark))
+    request = changes_request(spark, settings.options)
     return request.labelled(_read(reader, named.table, replace(settings, options=dict(request.options))))
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -55,14 +54,12 @@ class ChangesRequest:
         return rows.withColumn(CHANGE_TYPE.name, kind)
 
 
-def changes_request(options: Mapping[str, str], parsed: Callable[[str], datetime]) -> ChangesRequest:
+def changes_request(spark: SparkSession, options: Mapping[str, str]) -> ChangesRequest:
     """Return the request of options as ``spark.read.changes`` takes them; other options stay.
 
-    Args:
-        parsed: returns the time of a text in the session's time zone.
-
     Raises:
-        InvalidRequest: an invalid value (``DELTA_ILLEGAL_OPTION``), or a range without a commit (``DELTA_INVALID_CDC_RANGE``).
+        InvalidRequest: an invalid value (``DELTA_ILLEGAL_OPTION``), a range without a commit (``DELTA_INVALID_CDC_RANGE``), or a time
+            that Spark cannot parse (``DELTA_TIMESTAMP_INVALID``).
         Unsupported: the option ``deduplicationMode`` is ``netChanges`` (``TAHOE_OPTION_NOT_SUPPORTED``).
     """
     lowered = {name.lower(): value for name, value in options.items()}
@@ -73,7 +70,7 @@ def changes_request(options: Mapping[str, str], parsed: Callable[[str], datetime
         if key in _VERSIONS:
             requested[name] = _included_version(name, value, _step(lowered, *_VERSIONS[key]))
         elif key in _TIMES:
-            requested[name] = _included_time(parsed(value), _step(lowered, *_TIMES[key])).isoformat()
+            requested[name] = _included_time(parsed_timestamp(spark, value), _step(lowered, *_TIMES[key])).isoformat()
         elif key not in _OPTIONS:
             requested[name] = value
     return ChangesRequest(requested, boolean_option(lowered, _UPDATES, False))
@@ -81,8 +78,12 @@ def changes_request(options: Mapping[str, str], parsed: Callable[[str], datetime
 
 def request_of(spark: SparkSession, context: JavaObject, options: Mapping[str, str]) -> ChangesRequest:
     """Return the request of a ``ChangelogContext``, as Spark resolves it, and of the options of its query. Raises as `changes_request`."""
-    others = {name: value for name, value in options.items() if name.lower() not in _OPTIONS}
-    return changes_request({**others, **_options_of(context)}, partial(parsed_timestamp, spark))
+    return changes_request(spark, {**other_options(options), **_options_of(context)})
+
+
+def other_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options that do not request changes, such as those for Hadoop."""
+    return {name: value for name, value in options.items() if name.lower() not in _OPTIONS}
 
 
 def _check_deduplication(mode: str) -> None:

@@ -5,6 +5,7 @@ Spark's own parser reads these statements in a classic session. A client of Spar
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tahoe.expr.tree.predicate import quote_identifier
@@ -69,9 +70,12 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """``INSERT INTO | OVERWRITE [TABLE] t [PARTITION (…)] [(columns)] [BY NAME] query``, or ``INSERT INTO t REPLACE WHERE condition query``.
+    """``INSERT INTO | OVERWRITE [TABLE] t [PARTITION (…)] [(columns)] [BY NAME] query``, or ``INSERT INTO t [AS a] [BY NAME] REPLACE WHERE
+    condition | ON condition | USING (columns) query``.
 
     Args:
+        replaced: the options of a writer for the rows that REPLACE names.
+        source_alias: after the query in brackets of REPLACE ON.
         columns: of the column list; None without one.
         partition: the columns of PARTITION, each with its value as text; None for a value from the query.
         query: with the named queries of a WITH before INSERT.
@@ -84,8 +88,9 @@ class Insert:
     columns: tuple[str, ...] | None = None
     by_name: bool = False
     partition: tuple[tuple[str, str | None], ...] = ()
-    replace_where: str | None = None
+    replaced: Mapping[str, str] = field(default_factory=dict)
     schema_evolution: bool = False
+    source_alias: str | None = None
     head: str = field(default="", compare=False)
 
 
@@ -241,18 +246,54 @@ def _insert(cursor: Cursor, queries: str) -> Insert | None:
     cursor.take("TABLE")
     table = take_table(cursor) or cursor.fail("a table")
     partition = cursor.listed(lambda: partition_value(cursor)) if cursor.take("PARTITION") else []
+    alias = cursor.identifier() if cursor.take("AS") else None
     by_name = cursor.take("BY", "NAME")
-    replace_where = None
-    if cursor.take("REPLACE", "WHERE"):
-        replace_where = expression_until(cursor, *QUERY_WORDS)
+    replaced = _replaced(cursor, alias or table.identifiers[-1])
+    if alias is not None and "targetAlias" not in replaced:
+        cursor.fail("REPLACE ON after an alias")
+    if overwrite and replaced:
+        cursor.fail("a query: REPLACE goes with INSERT INTO")
     columns = None
     if cursor.peek().is_symbol("(") and not cursor.peek(1).is_word(*QUERY_WORDS):
         columns = tuple(cursor.listed(cursor.identifier))
     if cursor.at_end:
         cursor.fail("a query")
     head = cursor.text[start : cursor.peek().start]
-    query = queries + cursor.rest().rstrip().rstrip(";")
-    return Insert(table, overwrite, query, columns, by_name, tuple(partition), replace_where, evolves, head)
+    if "targetAlias" in replaced and cursor.peek().is_symbol("("):
+        query, source_alias = cursor.bracketed(), _alias(cursor)
+        cursor.end()
+    else:
+        query, source_alias = cursor.rest().rstrip().rstrip(";"), None
+    return Insert(table, overwrite, queries + query, columns, by_name, tuple(partition), replaced, evolves, source_alias, head)
+
+
+def _replaced(cursor: Cursor, alias: str) -> dict[str, str]:
+    """Parse ``REPLACE WHERE condition``, ``REPLACE ON condition`` or ``REPLACE USING (columns)``, if one comes.
+
+    Args:
+        alias: the name of the table in the condition of REPLACE ON.
+    """
+    if cursor.take("REPLACE", "WHERE"):
+        return {"replaceWhere": expression_until(cursor, *QUERY_WORDS)}
+    if cursor.take("REPLACE", "ON"):
+        return {"replaceOn": _condition_before_query(cursor), "targetAlias": alias}
+    if cursor.take("REPLACE", "USING"):
+        return {"replaceUsing": ", ".join(cursor.listed(cursor.identifier))}
+    return {}
+
+
+def _condition_before_query(cursor: Cursor) -> str:
+    """Consume a condition up to a query, which may be in brackets."""
+    start, depth = cursor.peek().start, 0
+    while not cursor.at_end:
+        begins_query = cursor.peek().is_word(*QUERY_WORDS) or (
+            cursor.peek().is_symbol("(") and cursor.peek(1).is_word(*QUERY_WORDS)
+        )
+        if depth == 0 and begins_query:
+            break
+        token = cursor.next()
+        depth += token.is_symbol("(") - token.is_symbol(")")
+    return cursor.text[start : cursor.peek(-1).stop] if cursor.peek().start > start else cursor.fail("a condition")
 
 
 def partition_value(cursor: Cursor) -> tuple[str, str | None]:

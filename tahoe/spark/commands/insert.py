@@ -138,7 +138,7 @@ def _staged(transaction: Transaction, data: DataFrame, request: Insert, arrange:
     # The written rows must be the matched rows.
     with stored(StatementTime(spark).frame(data)) as source:
         version = TableVersion(spark, snapshot, request.alias, request.files.hadoop)
-        match = MatchedRows(version, source, request.matching, by_position=arrange is not None)
+        match = MatchedRows(version, source, request.matching)
         return _staged_rows(transaction, arranged(source.frame), request, match)
 
 

@@ -45,13 +45,11 @@ class MatchedRows:
 
     Args:
         source: the user's query, before its columns were mapped to the table's.
-        by_position: whether the source's columns correspond to the table's by position.
     """
 
     version: TableVersion
     source: StoredRows
     matching: Matching
-    by_position: bool
 
     def resolved(self) -> MatchCondition:
         """Resolve the condition without running a query.
@@ -62,7 +60,7 @@ class MatchedRows:
                 ``INVALID_NON_DETERMINISTIC_EXPRESSIONS``.
             AnalysisException: PySpark's own, for an invalid condition.
         """
-        check_matching_columns(self.matching, self.version.snapshot, self.source.frame, by_position=self.by_position)
+        check_matching_columns(self.matching, self.version.snapshot, self.source.frame)
         target = self.version.shape()
         return MatchCondition(target, self._resolved(target))
 
@@ -109,12 +107,8 @@ class MatchedRows:
         return condition
 
 
-def check_matching_columns(matching: Matching, snapshot: Snapshot, source: DataFrame, *, by_position: bool = False) -> None:
-    """Reject ``replaceUsing`` with a column that the table or the source lacks.
-
-    Args:
-        by_position: reject columns that are at different positions in the table and in the source, too.
-    """
+def check_matching_columns(matching: Matching, snapshot: Snapshot, source: DataFrame) -> None:
+    """Reject ``replaceUsing`` with a column that the table or the source lacks, or that is at another position if positions count."""
     url = snapshot.store.url
     table_columns, source_columns = ([name.lower() for name in names] for names in (snapshot.schema.names, source.columns))
     for name in matching.columns:
@@ -126,7 +120,7 @@ def check_matching_columns(matching: Matching, snapshot: Snapshot, source: DataF
                     code="UNRESOLVED_INSERT_REPLACE_USING_COLUMN",
                     column=name,
                 )
-        if by_position and table_columns.index(name.lower()) != source_columns.index(name.lower()):
+        if matching.by_position and table_columns.index(name.lower()) != source_columns.index(name.lower()):
             raise InvalidRequest(
                 f"Column '{name}' of replaceUsing is at different places in the table {url} and in the source, whose columns are taken by "
                 "their places. Select them in the table's order, or use saveAsTable.",

@@ -87,11 +87,13 @@ def save_into(spark: SparkSession, save: Save, *, replacing: bool = False) -> bo
     return True
 
 
-def insert_into(spark: SparkSession, save: Save) -> bool:
-    """Write the rows into the existing table, with columns by position; return whether there is one.
+def insert_into(spark: SparkSession, save: Save, *, by_name: bool = False, is_statement: bool = False) -> bool:
+    """Write the rows into the existing table; return whether there is one.
 
     Args:
         save: the mode of its call is ``Append`` or ``Overwrite``.
+        by_name: whether columns are taken by name; otherwise by position.
+        is_statement: whether a statement of SQL writes.
 
     Raises: the errors of `save_as_table`; `InvalidRequest` for ``replaceOn`` or ``replaceUsing`` if the session's overwrites are dynamic.
     """
@@ -101,9 +103,11 @@ def insert_into(spark: SparkSession, save: Save) -> bool:
         return False
     settings, config = settings_of(spark), table.snapshot().config
     request = insert_request(call_of_insert(save.call), settings, same_types=False, stores=store_anything)
-    if request.matching is not None and config.partition_columns:
-        refuse_dynamic(settings)
-    rules = arrangement(spark, _shown_name(save, entry), request.options, by_name=False, is_statement=False)
+    if request.matching is not None:
+        request = replace(request, matching=replace(request.matching, by_position=not by_name))
+        if config.partition_columns:
+            refuse_dynamic(settings)
+    rules = arrangement(spark, _shown_name(save, entry), request.options, by_name=by_name, is_statement=is_statement)
     insert(table, save.data, request, arrange=lambda rows: arranged(rows, config, rules))
     return True
 

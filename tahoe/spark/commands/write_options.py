@@ -33,11 +33,13 @@ class Matching:
         on: ``replaceOn``, a condition on both sides, in SQL.
         using: ``replaceUsing``, in the user's spelling.
         columns: the names in `using`; both sides have equal values in all of them.
+        by_position: whether the source's columns correspond to the table's by position.
     """
 
     on: str | None = None
     using: str | None = None
     columns: tuple[str, ...] = ()
+    by_position: bool = False
 
     @property
     def option(self) -> str:

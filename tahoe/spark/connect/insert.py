@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import and_
-from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
@@ -43,7 +42,7 @@ from tahoe.spark.connect.conditions import RemoteCondition, resolve_condition
 from tahoe.spark.connect.remote_changes import RemoteEngine
 from tahoe.spark.connect.remote_rows import RemoteFiles, RemoteRows, RemoteVersion
 from tahoe.spark.names.settings import look_at_settings, settings_read_once
-from tahoe.spark.versions.connect_frames import checkpointed
+from tahoe.spark.versions.connect_frames import alias_of, checkpointed
 from tahoe.spark.write.fitting import columns_of
 from tahoe.spark.write.idempotent import resetting_version
 from tahoe.sql.expression_text import in_brackets
@@ -111,9 +110,8 @@ def _replacing(rows: RemoteRows, data: DataFrame, request: Insert) -> Operation:
 
 def _stored(data: DataFrame) -> DataFrame:
     """Return the rows, computed once, under their alias: the written rows must be the matched rows."""
-    plan: Any = data._plan
-    stored = checkpointed(data)
-    return stored.alias(plan._alias) if type(plan).__name__ == "SubqueryAlias" else stored
+    stored, alias = checkpointed(data), alias_of(data)
+    return stored if alias is None else stored.alias(alias)
 
 
 def _of_replacing(error: Exception, request: Insert, config: TableConfig) -> Exception:

@@ -34,12 +34,14 @@ def insert_rows(spark: SparkSession, named: NamedTable, statement: Insert, query
     rows = query(_with_defaults(spark, named, statement))
     if statement.columns is not None:
         rows = _listed(rows, statement.columns)
-    options = {} if statement.replace_where is None else {"replaceWhere": statement.replace_where}
-    overwrite = statement.overwrite or statement.replace_where is not None
+    options = dict(statement.replaced)
+    overwrite = statement.overwrite or bool(options)
     if statement.partition:
         rows, condition = _partitioned(rows, named, statement)
         if statement.overwrite:
             options |= _replaced_partitions(spark, statement, condition)
+    if statement.source_alias is not None:
+        rows = rows.alias(statement.source_alias)
     call = WriterCall("Overwrite" if overwrite else "Append", options, evolves=statement.schema_evolution)
     by_name = statement.by_name or statement.columns is not None or bool(statement.partition)
     insert_into(spark, named, Save(named.name.identifiers, rows, call), by_name=by_name, is_statement=True)

@@ -87,7 +87,7 @@ from tahoe.spark.connect.merge_keys import MergeSource, candidates
 from tahoe.spark.connect.remote_rows import RemoteRows, RemoteVersion
 from tahoe.spark.names.frame_columns import column_in
 from tahoe.spark.names.settings import is_case_sensitive, setting_of, settings_of
-from tahoe.spark.versions.connect_frames import checkpointed, with_known_columns
+from tahoe.spark.versions.connect_frames import alias_of, checkpointed, with_known_columns
 from tahoe.spark.versions.plan_ids import stands_for
 from tahoe.spark.write.enforce import session_time_zone
 from tahoe.spark.write.fitting import Casts, assignment_casts, columns_of
@@ -148,7 +148,7 @@ def _matched(transaction: Transaction, target: CommandTarget, request: MergeRequ
     resolver = _Resolver(version, merge, source, casts)
     (on, text), steps = resolver.on(), resolver.steps()
     merge.check_identities(steps)
-    keys = candidates(snapshot, version.qualifier, MergeSource(source, merge.columns, _alias_of(request.source)), request.on)
+    keys = candidates(snapshot, version.qualifier, MergeSource(source, merge.columns, alias_of(request.source)), request.on)
     materialized = transaction.clock.now_ms()
     files = files_to_match(transaction, snapshot, request.clauses, keys.predicate)
     columns = _columns_to_match(version, merge, steps)
@@ -226,15 +226,10 @@ def _with_hints(target: DataFrame, source: DataFrame, source_rows: int) -> tuple
 
 def _prepared(transaction: Transaction, version: RemoteVersion, request: MergeRequest, started: int) -> PreparedMerge:
     before, case_sensitive = version.snapshot.config, is_case_sensitive(version.spark)
-    source = Columns.of(columns_of(request.source), _alias_of(request.source), case_sensitive=case_sensitive)
+    source = Columns.of(columns_of(request.source), alias_of(request.source), case_sensitive=case_sensitive)
     target = Columns.of(before.schema, version.alias, case_sensitive=case_sensitive)
     defaults = Defaults(before, Moment(started, session_time_zone(version.spark)))
     return prepared(transaction, request, target, lambda: source, defaults)
-
-
-def _alias_of(frame: DataFrame) -> str | None:
-    plan: Any = frame._plan
-    return str(plan._alias) if type(plan).__name__ == "SubqueryAlias" else None
 
 
 def _stored_source(source: DataFrame) -> DataFrame:

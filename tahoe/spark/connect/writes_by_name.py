@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
@@ -18,6 +20,7 @@ from tahoe.spark.connect.insert import insert
 from tahoe.spark.names.entries import NamedTable, table_named
 from tahoe.spark.names.error_names import appending_by_name
 from tahoe.spark.names.settings import settings_of
+from tahoe.spark.versions.connect_frames import alias_of
 from tahoe.spark.write.arranged import arranged, arrangement
 from tahoe.spark.write.fitting import Casts, columns_of, insert_casts
 
@@ -66,12 +69,13 @@ def insert_into(spark: SparkSession, named: NamedTable, save: Save, *, by_name: 
     request = insert_request(call_of_insert(save.call), settings, same_types=False, stores=store_anything)
     if request.matching is not None:
         snapshot = named.table.snapshot()
-        check_matching_columns(request.matching, snapshot, save.data, by_position=not by_name)
+        check_matching_columns(replace(request.matching, by_position=not by_name), snapshot, save.data)
         if snapshot.partition_columns:
             refuse_dynamic(settings)
     rules = arrangement(spark, named.full_name, request.options, by_name=by_name, is_statement=is_statement)
     rows = arranged(save.data, config, rules, cast_or_fail)
-    insert(named.table, _cast(rows, config, request, insert_casts(settings.get)), request)
+    written, alias = _cast(rows, config, request, insert_casts(settings.get)), alias_of(save.data)
+    insert(named.table, written if alias is None else written.alias(alias), request)
 
 
 def _cast(rows: DataFrame, config: TableConfig, request: Insert, casts: Casts) -> DataFrame:

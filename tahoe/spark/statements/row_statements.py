@@ -14,12 +14,16 @@ from tahoe.spark.commands.delete import delete
 from tahoe.spark.commands.merge.builder import RESULT
 from tahoe.spark.commands.merge.merge import merge
 from tahoe.spark.commands.merge.statement import MergeRequest
+from tahoe.spark.commands.saved import Save, insert_into
 from tahoe.spark.commands.update import update
+from tahoe.spark.commands.write_options import WriterCall
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import items
 from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.row_targets import row_target_of
 from tahoe.spark.statements.statement_types import SparkStatement
+from tahoe.spark.statements.targets import target_of
+from tahoe.spark.versions.members import has_field
 
 _AFFECTED = StructType([StructField("num_affected_rows", LongType())])
 
@@ -92,6 +96,38 @@ def _insert_into_directory(statement: SparkStatement, spark: SparkSession, plan:
     )
 
 
+def _insert(statement: SparkStatement, spark: SparkSession, plan: JavaObject) -> Command | None:
+    """Run INSERT … REPLACE ON and REPLACE USING, which Spark has since 4.2; leave other INSERTs to Spark as `_planned_by_spark`."""
+    criteria = plan.replaceCriteriaOpt() if has_field(plan, "replaceCriteriaOpt") else None
+    kind = "" if criteria is None or criteria.isEmpty() else str(criteria.get().getClass().getSimpleName())
+    if kind not in ("InsertReplaceOn", "InsertReplaceUsing"):
+        return None
+    target = target_of(spark, plan.table())
+    if target is None:
+        return None
+    options = _replaced(criteria.get(), target.named.name.identifiers[-1])
+    query, by_name, evolves = plan.query(), bool(plan.byName()), bool(plan.withSchemaEvolution())
+
+    def run() -> None:
+        rows = Jvm.of(spark).frame(spark._jsparkSession, query, spark)
+        save = Save(target.named.name.identifiers, rows, WriterCall("Overwrite", options, evolves=evolves))
+        insert_into(spark, save, by_name=by_name, is_statement=True)
+
+    return statement.execution(run)
+
+
+def _replaced(criteria: JavaObject, table: str) -> dict[str, str]:
+    """Return the options of a writer for the rows that an INSERT replaces.
+
+    Args:
+        table: its name in the condition, if the statement has no alias.
+    """
+    if str(criteria.getClass().getSimpleName()) == "InsertReplaceUsing":
+        return {"replaceUsing": ", ".join(map(str, items(criteria.cols())))}
+    alias = criteria.tableAliasOpt()
+    return {"replaceOn": str(criteria.cond().sql()), "targetAlias": table if alias.isEmpty() else str(alias.get())}
+
+
 def _planned_by_spark(statement: SparkStatement, spark: SparkSession, plan: JavaObject) -> Command | None:
     """Leave the statement to Spark, which passes the rows to `tahoe.spark.catalog.writable`."""
     return None
@@ -106,7 +142,7 @@ ROW_STATEMENTS = (
     SparkStatement("DELETE", "DeleteFromTable", "table condition", _delete, _AFFECTED),
     SparkStatement("UPDATE", "UpdateTable", "table assignments condition", _update, _AFFECTED),
     SparkStatement("MERGE", "MergeIntoTable", _MERGED, _merge, RESULT),
-    SparkStatement("INSERT", "InsertIntoStatement", _INSERTED, _planned_by_spark),
+    SparkStatement("INSERT", "InsertIntoStatement", _INSERTED, _insert),
     # INSERT INTO IDENTIFIER(…) with a variable
     SparkStatement("INSERT", "UnresolvedInsert", _INSERTED, _planned_by_spark),
     SparkStatement("INSERT … REPLACE WHERE", "OverwriteByExpression", _OVERWRITTEN, _planned_by_spark),

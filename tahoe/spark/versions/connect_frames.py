@@ -51,6 +51,12 @@ def checkpointed(frame: DataFrame) -> DataFrame:
     return ConnectFrame(stored._plan, session)
 
 
+def alias_of(frame: DataFrame) -> str | None:
+    """Return the alias of a DataFrame; None without one."""
+    plan: Any = frame._plan
+    return str(plan._alias) if type(plan).__name__ == "SubqueryAlias" else None
+
+
 def parsed_type(spark: SparkSession, text: str) -> DataType:
     """Return the type in a text, or the columns of a table as a struct, as Spark's parser reads it. Raises PySpark's errors."""
     parser: Any = spark

@@ -20,7 +20,7 @@ STATEMENTS = {
     "INSERT INTO t (SELECT 1)": Insert(T, False, "(SELECT 1)"),
     "INSERT INTO t BY NAME SELECT 1 AS a": Insert(T, False, "SELECT 1 AS a", by_name=True),
     "INSERT OVERWRITE t PARTITION (p = 1, q) SELECT 2": Insert(T, True, "SELECT 2", partition=(("p", "1"), ("q", None))),
-    "INSERT INTO t REPLACE WHERE p = 1 SELECT 1": Insert(T, False, "SELECT 1", replace_where="p = 1"),
+    "INSERT INTO t REPLACE WHERE p = 1 SELECT 1": Insert(T, False, "SELECT 1", replaced={"replaceWhere": "p = 1"}),
     "WITH a AS (SELECT 1) INSERT INTO t SELECT * FROM a": Insert(T, False, "WITH a AS (SELECT 1) SELECT * FROM a"),
     "WITH a (insert, b) AS (SELECT (1), 2), c AS (SELECT 3) DELETE FROM t": Delete(T, None, None),
 }
@@ -134,3 +134,36 @@ def test_the_text_before_the_query_of_an_insert_is_known() -> None:
 def test_a_clause_has_an_action_for_its_rows(clause: str) -> None:
     with pytest.raises(SqlSyntaxError):
         row_statement(f"MERGE INTO t USING s ON t.a = s.a WHEN {clause}")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("INSERT INTO t REPLACE USING (a, b) SELECT 1", Insert(T, False, "SELECT 1", replaced={"replaceUsing": "a, b"})),
+        (
+            "INSERT INTO t REPLACE ON (t.a = s.a) AND f(b) SELECT 1",
+            Insert(T, False, "SELECT 1", replaced={"replaceOn": "(t.a = s.a) AND f(b)", "targetAlias": "t"}),
+        ),
+        (
+            "INSERT INTO t AS x BY NAME REPLACE ON x.a = s.a (SELECT 1) AS s;",
+            Insert(T, False, "SELECT 1", by_name=True, replaced={"replaceOn": "x.a = s.a", "targetAlias": "x"}, source_alias="s"),
+        ),
+    ],
+)
+def test_an_insert_replaces_rows(text: str, expected: Insert) -> None:
+    assert row_statement(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "INSERT INTO t AS x SELECT 1",
+        "INSERT INTO t AS x REPLACE USING (a) SELECT 1",
+        "INSERT OVERWRITE t REPLACE USING (a) SELECT 1",
+        "INSERT INTO t REPLACE ON SELECT 1",
+        "INSERT INTO t REPLACE ON t.a = s.a (SELECT 1) AS s MORE",
+    ],
+)
+def test_a_wrong_replacement_is_refused(text: str) -> None:
+    with pytest.raises(SqlSyntaxError):
+        row_statement(text)

@@ -98,14 +98,15 @@ def _insert_into_directory(statement: SparkStatement, spark: SparkSession, plan:
 
 def _insert(statement: SparkStatement, spark: SparkSession, plan: JavaObject) -> Command | None:
     """Run INSERT … REPLACE ON and REPLACE USING, which Spark has since 4.2; leave other INSERTs to Spark as `_planned_by_spark`."""
-    criteria = plan.replaceCriteriaOpt() if has_field(plan, "replaceCriteriaOpt") else None
-    kind = "" if criteria is None or criteria.isEmpty() else str(criteria.get().getClass().getSimpleName())
-    if kind not in ("InsertReplaceOn", "InsertReplaceUsing"):
+    if not has_field(plan, "replaceCriteriaOpt") or plan.replaceCriteriaOpt().isEmpty():
+        return None
+    criteria = plan.replaceCriteriaOpt().get()
+    if str(criteria.getClass().getSimpleName()) not in ("InsertReplaceOn", "InsertReplaceUsing"):
         return None
     target = target_of(spark, plan.table())
     if target is None:
         return None
-    options = _replaced(criteria.get(), target.named.name.identifiers[-1])
+    options = _replaced(criteria, target.named.name.identifiers[-1])
     query, by_name, evolves = plan.query(), bool(plan.byName()), bool(plan.withSchemaEvolution())
 
     def run() -> None:

@@ -43,6 +43,10 @@ NOT_RUN = {
         "docs/guide/observing.md",
         "export TAHOE_OPENLINEAGE",
     ): "needs a server; tests/unit/observe has one, and tests/spark/test_lineage.py",
+    (
+        "docs/guide/spark.md",
+        "SELECT * FROM sales CHANGES FROM VERSION",
+    ): "needs Spark 4.2; tests/spark/test_changes_clause.py runs such statements",
     ("docs/design/004-uniform.md", "commit ─► hook"): "a diagram",
     ("docs/design/README.md", "# NNN: The decision"): "the outline of a page",
     (

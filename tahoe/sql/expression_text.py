@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tahoe.sql.dialect import QUERY_WORDS, tokenize
 
-__all__ = ["in_brackets"]
-
 
 def in_brackets(text: str) -> str:
     """Return an expression in brackets, for Spark's ``expr``.

@@ -345,7 +345,7 @@ def test_hooks_and_caches_that_fail_fail_no_statement(
     def fails(*_: Any) -> None:
         raise RuntimeError("the hook is broken")
 
-    monkeypatch.setattr("tahoe.spark.scan.user_cache._leaf", fails)
+    monkeypatch.setattr("tahoe.spark.scan.user_cache._followed_url", fails)
     monkeypatch.setattr("tahoe.txn.hooks.write_checksum_after", fails)
     spark.sql(f"INSERT INTO delta.`{path}` SELECT * FROM new")
     assert caplog.text.count("the hook is broken") >= 2 and Table(path).to_arrow().num_rows == 8

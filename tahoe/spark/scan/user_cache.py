@@ -31,19 +31,18 @@ def recache(spark: SparkSession, committed: Committed) -> None:
     manager = spark._jsparkSession.sharedState().cacheManager()
     if manager.isEmpty():
         return
-    url = committed.snapshot.store.url
+    url, session = committed.snapshot.store.url, active_session(spark)
     for entry in list(items(private_value(manager, "cachedData", "cache written tables again"))):
-        session = active_session(spark)
-        if _reads_changes(entry.plan(), url):
+        leaves = [leaf for leaf in items(entry.plan().collectLeaves()) if _followed_url(leaf) == url]
+        if any(_is_v2(leaf) for leaf in leaves):
             manager.uncacheQuery(session._jsparkSession, entry.plan(), False)
             continue
-        leaf = _leaf(entry.plan(), url)
-        if leaf is None:
+        if not leaves:
             continue
         builder = entry.cachedRepresentation().cacheBuilder()
         name = builder.tableName()
         if name.isEmpty():
-            manager.recacheByPlan(session._jsparkSession, leaf)
+            manager.recacheByPlan(session._jsparkSession, leaves[0])
             continue
         manager.uncacheQuery(session._jsparkSession, entry.plan(), False)
         newest = _named(session, str(name.get()), url)
@@ -51,23 +50,17 @@ def recache(spark: SparkSession, committed: Committed) -> None:
             manager.cacheQuery(newest, name, builder.storageLevel())
 
 
-def _leaf(plan: JavaObject, url: str) -> JavaObject | None:
-    """Return the first scan in a plan that follows the table, or None."""
-    for leaf in items(plan.collectLeaves()):
+def _followed_url(leaf: JavaObject) -> str | None:
+    """Return the table that a plan leaf follows, by a scan of its files or by a CHANGES clause; None for other leaves."""
+    if not _is_v2(leaf):
         table = followed_table(leaf)
-        if table is not None and table.url == url:
-            return leaf
-    return None
+        return None if table is None else table.url
+    relation = leaf.table()
+    return str(relation.changelog().name()) if str(relation.getClass().getSimpleName()) == "ChangelogTable" else None
 
 
-def _reads_changes(plan: JavaObject, url: str) -> bool:
-    """Return whether a plan reads the table's changes by a CHANGES clause."""
-    relations = (
-        leaf.table() for leaf in items(plan.collectLeaves()) if str(leaf.getClass().getSimpleName()) == "DataSourceV2Relation"
-    )
-    return any(
-        str(table.getClass().getSimpleName()) == "ChangelogTable" and str(table.changelog().name()) == url for table in relations
-    )
+def _is_v2(leaf: JavaObject) -> bool:
+    return str(leaf.getClass().getSimpleName()) == "DataSourceV2Relation"
 
 
 def _named(spark: SparkSession, name: str, url: str) -> JavaObject | None:
@@ -78,4 +71,4 @@ def _named(spark: SparkSession, name: str, url: str) -> JavaObject | None:
         logger.info("%s is no longer cached: the name means nothing in the session that wrote the table (%s)", name, error)
         return None
     plan = frame._jdf.queryExecution().analyzed()
-    return frame._jdf if _leaf(plan, url) is not None else None
+    return frame._jdf if any(_followed_url(leaf) == url for leaf in items(plan.collectLeaves())) else None

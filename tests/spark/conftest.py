@@ -7,6 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -170,3 +171,11 @@ def connect(shared_server: str) -> Iterator[Any]:
     with remote():
         drop_all(session)
         session.stop()
+
+
+@pytest.fixture(params=["classic", "connect"])
+def either_session(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """A classic session, and a session of Spark Connect."""
+    spark = request.getfixturevalue("spark" if request.param == "classic" else "connect")
+    with nullcontext() if request.param == "classic" else remote():
+        yield spark

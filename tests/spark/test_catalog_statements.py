@@ -13,15 +13,10 @@ from tahoe.base.exceptions import InvalidRequest, TahoeError, Unsupported
 from tests.spark.connect_server import remote
 
 
-@pytest.fixture(params=["classic", "connect"])
-def session(request: pytest.FixtureRequest) -> Iterator[Any]:
+@pytest.fixture
+def session(either_session: Any) -> Iterator[Any]:
     """A classic session, and a session of Spark Connect, with a table `listed` of three rows."""
-    if request.param == "classic":
-        yield from with_table(request.getfixturevalue("spark"))
-    else:
-        connect = request.getfixturevalue("connect")
-        with remote():
-            yield from with_table(connect)
+    yield from with_table(either_session)
 
 
 def with_table(spark: Any) -> Iterator[Any]:

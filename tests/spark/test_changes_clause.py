@@ -24,15 +24,10 @@ REPLACED = [(1, "delete", 2), (1, "insert", 2)]
 LAST = [(2, "delete", 3)]
 
 
-@pytest.fixture(params=["classic", "connect"])
-def session(request: pytest.FixtureRequest) -> Iterator[Any]:
+@pytest.fixture
+def session(either_session: Any) -> Any:
     """A classic session, and a session of Spark Connect."""
-    if request.param == "classic":
-        yield request.getfixturevalue("spark")
-        return
-    connect = request.getfixturevalue("connect")
-    with remote():
-        yield connect
+    return either_session
 
 
 @pytest.fixture

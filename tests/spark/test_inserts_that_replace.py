@@ -11,7 +11,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tahoe.base.exceptions import InvalidRequest, TahoeError
-from tests.spark.connect_server import remote
 
 pytestmark = pytest.mark.skipif(pyspark.__version__ < "4.2", reason="Spark has REPLACE ON and REPLACE USING since 4.2")
 
@@ -48,15 +47,10 @@ REFUSED = {
 }
 
 
-@pytest.fixture(params=["classic", "connect"])
-def session(request: pytest.FixtureRequest) -> Iterator[Any]:
+@pytest.fixture
+def session(either_session: Any) -> Iterator[Any]:
     """A classic session, and a session of Spark Connect."""
-    if request.param == "classic":
-        yield from with_tables(request.getfixturevalue("spark"))
-    else:
-        connect = request.getfixturevalue("connect")
-        with remote():
-            yield from with_tables(connect)
+    yield from with_tables(either_session)
 
 
 def with_tables(spark: Any) -> Iterator[Any]:

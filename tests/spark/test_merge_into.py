@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -11,18 +10,15 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
 from tahoe.base.exceptions import InvalidRequest
-from tests.spark.connect_server import remote
 
 
-@pytest.fixture(params=["classic", "connect"])
-def session(request: pytest.FixtureRequest) -> Iterator[Any]:
+@pytest.fixture
+def session(either_session: Any) -> Iterator[Any]:
     """A session with the table `merged (id, v)`."""
-    spark = request.getfixturevalue("spark" if request.param == "classic" else "connect")
-    with nullcontext() if request.param == "classic" else remote():
-        spark.sql("CREATE TABLE merged (id BIGINT, v STRING) USING delta")
-        spark.sql("INSERT INTO merged VALUES (1, 'a'), (2, 'b'), (3, 'c')")
-        yield spark
-        spark.sql("DROP TABLE merged")
+    either_session.sql("CREATE TABLE merged (id BIGINT, v STRING) USING delta")
+    either_session.sql("INSERT INTO merged VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+    yield either_session
+    either_session.sql("DROP TABLE merged")
 
 
 def rows(session: Any) -> list[tuple[Any, ...]]:

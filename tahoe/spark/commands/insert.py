@@ -45,13 +45,13 @@ from tahoe.spark.commands.statement_time import StatementTime
 from tahoe.spark.commands.write_options import Insert, Matching
 from tahoe.spark.jvm.errors import quiet_errors, raising
 from tahoe.spark.jvm.job_progress import job_progress
+from tahoe.spark.names.frame_columns import column_of
 from tahoe.spark.scan.inputs import inputs_of
 from tahoe.spark.scan.relation import named
 from tahoe.spark.write.enforce import enforced, session_time_zone
 from tahoe.spark.write.fitting import casts_of_inserts, columns_of
 from tahoe.spark.write.idempotent import resetting_version
 from tahoe.spark.write.writer import write_files
-from tahoe.sql.expression_text import in_brackets
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Operation, Transaction
 
@@ -259,6 +259,6 @@ def fulfilling(rows: DataFrame, text: str, failure: Column) -> DataFrame:
         rows: under the alias that the condition uses.
     """
     first, *rest = rows.columns
-    fulfills = sf.coalesce(sf.expr(in_brackets(text)), sf.lit(False))
+    fulfills = sf.coalesce(column_of(text), sf.lit(False))
     checked = sf.when(fulfills, sf.col(quote_identifier(first))).otherwise(failure).alias(first)
     return rows.select(checked, *(sf.col(quote_identifier(name)) for name in rest))

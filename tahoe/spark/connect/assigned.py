@@ -21,8 +21,8 @@ from tahoe.spark.commands.conditions import ExpressionRules
 from tahoe.spark.connect.conditions import check_expression, of_one_row, text_of
 from tahoe.spark.connect.requests.server_errors import error_text
 from tahoe.spark.jvm.translate import to_spark_type
+from tahoe.spark.names.frame_columns import column_of
 from tahoe.spark.write.fitting import Casts, Place, columns_of, misfit, no_cast
-from tahoe.sql.expression_text import in_brackets
 
 _RULES = ExpressionRules(chance=None)
 _NUMBERS = ("byte", "short", "integer", "long", "float", "double")
@@ -61,7 +61,7 @@ def parse_assignments(
     if not values:
         return ()
     places = assigned_places((key for key, _ in values), [columns])
-    terms = [sf.expr(in_brackets(term)) if isinstance(term, str) else term for _, term in values]
+    terms = [column_of(term) for _, term in values]
     for _, term in values:
         check_expression(text_of(term), where, _RULES)
     # In a filter the server refuses functions of more or less than one row, with which a selection would have other rows.

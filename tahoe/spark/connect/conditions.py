@@ -15,7 +15,6 @@ from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sf
 from pyspark.sql.types import NullType
 
 from tahoe.base.exceptions import InvalidRequest, Unsupported
@@ -24,9 +23,9 @@ from tahoe.expr.tree.predicate import text_literal
 from tahoe.schema.types import StructType
 from tahoe.spark.commands.conditions import OF_CONDITIONS, ExpressionRules, beyond_a_row, by_chance, subquery_in
 from tahoe.spark.connect.remote_rows import RemoteVersion
+from tahoe.spark.names.frame_columns import column_of
 from tahoe.spark.write.enforce import session_time_zone
 from tahoe.sql.dialect import Token, tokenize
-from tahoe.sql.expression_text import in_brackets
 from tahoe.sql.selects import has_subquery
 
 _NOT_DETERMINISTIC = {
@@ -75,7 +74,7 @@ def resolve_condition(version: RemoteVersion, condition: str | Column | None, op
         return RemoteCondition(None, None, row_condition(None, schema))
     text = text_of(condition)
     check_expression(text, f"the condition of {operation}")
-    column = sf.expr(in_brackets(condition)) if isinstance(condition, str) else condition
+    column = column_of(condition)
     shown = check_boolean(version.shape(), column, text, f"The condition of {operation}")
     parsed = condition if isinstance(condition, str) else as_sql(condition)
     return RemoteCondition(column, shown, meaning_of(parsed, schema, version.qualifier, session_time_zone(version.spark)))

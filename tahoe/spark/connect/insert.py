@@ -41,11 +41,11 @@ from tahoe.spark.commands.write_options import Insert, Matching
 from tahoe.spark.connect.conditions import RemoteCondition, resolve_condition
 from tahoe.spark.connect.remote_changes import RemoteEngine
 from tahoe.spark.connect.remote_rows import RemoteFiles, RemoteRows, RemoteVersion
+from tahoe.spark.names.frame_columns import column_of
 from tahoe.spark.names.settings import look_at_settings, settings_read_once
 from tahoe.spark.versions.connect_frames import alias_of, checkpointed
 from tahoe.spark.write.fitting import columns_of
 from tahoe.spark.write.idempotent import resetting_version
-from tahoe.sql.expression_text import in_brackets
 from tahoe.txn.transaction import Operation, Transaction
 
 
@@ -131,5 +131,5 @@ def _matching_rows(
     files = snapshot.files()
     target = version.named(version.with_positions(files))
     equal = (target[name] == source[name] for name in map(quote_identifier, matching.columns))
-    on = sf.expr(in_brackets(matching.on)) if matching.on is not None else reduce(and_, equal)
+    on = column_of(matching.on) if matching.on is not None else reduce(and_, equal)
     return changes_of(snapshot, files, target.join(source, on, "left_semi")).changes

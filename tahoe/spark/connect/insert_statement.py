@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
 
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.tree.expression import Reference
@@ -17,11 +16,11 @@ from tahoe.spark.commands.saved import Save
 from tahoe.spark.commands.write_options import WriterCall
 from tahoe.spark.connect.writes_by_name import insert_into
 from tahoe.spark.names.entries import NamedTable
+from tahoe.spark.names.frame_columns import column_of
 from tahoe.spark.names.settings import setting_of
 from tahoe.spark.write.enforce import session_time_zone
 from tahoe.sql.dialect import Token, tokenize
 from tahoe.sql.dml import Insert
-from tahoe.sql.expression_text import in_brackets
 
 
 def insert_rows(spark: SparkSession, named: NamedTable, statement: Insert, query: Callable[[str], DataFrame]) -> None:
@@ -102,7 +101,7 @@ def _partitioned(rows: DataFrame, named: NamedTable, statement: Insert) -> tuple
     if statement.columns is None:
         lowered = {name.lower() for name in fixed}
         rows = _listed(rows, tuple(name for name in named.table.schema().names if name.lower() not in lowered))
-    rows = rows.select("*", *(sf.expr(in_brackets(value)).alias(name) for name, value in fixed.items()))
+    rows = rows.select("*", *(column_of(value).alias(name) for name, value in fixed.items()))
     return rows, " AND ".join(f"{quote_identifier(name)} <=> {value}" for name, value in fixed.items())
 
 

@@ -85,13 +85,12 @@ from tahoe.spark.connect.assigned import fit_of, parse_assignments
 from tahoe.spark.connect.conditions import check_boolean, check_expression, columns_in, text_of
 from tahoe.spark.connect.merge_keys import MergeSource, candidates
 from tahoe.spark.connect.remote_rows import RemoteRows, RemoteVersion
-from tahoe.spark.names.frame_columns import column_in
+from tahoe.spark.names.frame_columns import column_in, column_of
 from tahoe.spark.names.settings import is_case_sensitive, setting_of, settings_of
 from tahoe.spark.versions.connect_frames import alias_of, checkpointed, with_known_columns
 from tahoe.spark.versions.plan_ids import stands_for
 from tahoe.spark.write.enforce import session_time_zone
 from tahoe.spark.write.fitting import Casts, assignment_casts, columns_of
-from tahoe.sql.expression_text import in_brackets
 from tahoe.txn.transaction import Transaction
 
 _MATCHED_ROW = "__tahoe_matched_row"
@@ -279,7 +278,7 @@ class _Resolver:
         self, term: Term, kind: Kind, where: str, code: str = "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN"
     ) -> tuple[Column, str]:
         """Return a condition, and its text for the history."""
-        column, text = sf.expr(in_brackets(term)) if isinstance(term, str) else term, text_of(term)
+        column, text = column_of(term), text_of(term)
         check_expression(text, where, OF_MERGE)
         with _naming(where):
             shown = check_boolean(self._seen(kind), column, text, where[0].upper() + where[1:], code, OF_MERGE)

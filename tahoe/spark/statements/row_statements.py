@@ -101,12 +101,16 @@ def _insert(statement: SparkStatement, spark: SparkSession, plan: JavaObject) ->
     if not has_field(plan, "replaceCriteriaOpt") or plan.replaceCriteriaOpt().isEmpty():
         return None
     criteria = plan.replaceCriteriaOpt().get()
-    if str(criteria.getClass().getSimpleName()) not in ("InsertReplaceOn", "InsertReplaceUsing"):
-        return None
-    target = target_of(spark, plan.table())
+    kind = str(criteria.getClass().getSimpleName())
+    target = target_of(spark, plan.table()) if kind in ("InsertReplaceOn", "InsertReplaceUsing") else None
     if target is None:
         return None
-    options = _replaced(criteria, target.named.name.identifiers[-1])
+    if kind == "InsertReplaceUsing":
+        options = {"replaceUsing": ", ".join(map(str, items(criteria.cols())))}
+    else:
+        alias = criteria.tableAliasOpt()
+        named = target.named.name.identifiers[-1] if alias.isEmpty() else str(alias.get())
+        options = {"replaceOn": str(criteria.cond().sql()), "targetAlias": named}
     query, by_name, evolves = plan.query(), bool(plan.byName()), bool(plan.withSchemaEvolution())
 
     def run() -> None:
@@ -115,18 +119,6 @@ def _insert(statement: SparkStatement, spark: SparkSession, plan: JavaObject) ->
         insert_into(spark, save, by_name=by_name, is_statement=True)
 
     return statement.execution(run)
-
-
-def _replaced(criteria: JavaObject, table: str) -> dict[str, str]:
-    """Return the options of a writer for the rows that an INSERT replaces.
-
-    Args:
-        table: its name in the condition, if the statement has no alias.
-    """
-    if str(criteria.getClass().getSimpleName()) == "InsertReplaceUsing":
-        return {"replaceUsing": ", ".join(map(str, items(criteria.cols())))}
-    alias = criteria.tableAliasOpt()
-    return {"replaceOn": str(criteria.cond().sql()), "targetAlias": table if alias.isEmpty() else str(alias.get())}
 
 
 def _planned_by_spark(statement: SparkStatement, spark: SparkSession, plan: JavaObject) -> Command | None:

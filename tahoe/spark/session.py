@@ -30,7 +30,7 @@ from tahoe.spark.entry_points.merging import wrap_merge_into
 from tahoe.spark.entry_points.reading import wrap_reader
 from tahoe.spark.entry_points.reading_streams import wrap_stream_reader
 from tahoe.spark.entry_points.short_errors import shorten_errors
-from tahoe.spark.entry_points.wrapping import ENABLED, is_enabled, mark_enabled, takes_names, wrap
+from tahoe.spark.entry_points.wrapping import ENABLED, is_enabled, mark_enabled, wrap
 from tahoe.spark.entry_points.writing import wrap_writer
 from tahoe.spark.entry_points.writing_streams import wrap_stream_writer
 from tahoe.spark.entry_points.writing_v2 import wrap_writer_v2
@@ -146,4 +146,4 @@ def _wrap_classic() -> None:
 def _new_session(original: Callable[..., SparkSession], spark: Any) -> SparkSession:
     """Enable Delta in a new session of a session with Delta enabled, because it has the same tables."""
     session = original(spark)
-    return enable(session) if takes_names(spark) else session
+    return enable(session) if is_enabled(spark) else session

@@ -195,3 +195,31 @@ def test_arguments_of_another_type_are_refused_in_delta_sparks_words(table, call
     with pytest.raises(ValueError, match=re.escape(words)) as error:
         call(table)
     assert isinstance(error.value, TahoeError) and error.value.code == "TAHOE_WRONG_ARGUMENT"
+
+
+BEGINNINGS = {
+    "delete": lambda table, rows: table.delete("id = 1 AND"),
+    "update where": lambda table, rows: table.update("id = 1 OR", {"p": "0"}),
+    "update to": lambda table, rows: table.update(set={"p": "0 MORE"}),
+    "merge": lambda table, rows: table.alias("t").merge(rows, "t.id = s.id AND").whenMatchedDelete().execute(),
+    "clause": lambda table, rows: table.alias("t").merge(rows, "t.id = s.id").whenMatchedDelete("s.id = 1 AS x").execute(),
+    "value": lambda table, rows: table.alias("t").merge(rows, "t.id = s.id").whenMatchedUpdate(set={"p": "1 x"}).execute(),
+}
+
+
+@pytest.mark.parametrize("part", BEGINNINGS)
+def test_the_last_word_of_an_expression_is_not_taken_for_an_alias(either_session, path, part):
+    either_session.range(3).selectExpr("id", "id % 2 p").write.format("delta").save(path)
+    with pytest.raises(Exception) as raised:
+        BEGINNINGS[part](DeltaTable.forPath(either_session, path), either_session.range(2).alias("s"))
+    assert "PARSE_SYNTAX_ERROR" in str(raised.value)
+    assert Table(path).snapshot().version == 0
+
+
+@pytest.mark.parametrize("option", [{"replaceWhere": "id = 1 AND"}, {"replaceOn": "t.id = s.id MORE", "targetAlias": "t"}])
+def test_options_that_replace_rows_have_no_alias(either_session, path, option):
+    rows = either_session.range(3).alias("s")
+    rows.write.format("delta").save(path)
+    with pytest.raises(Exception, match="PARSE_SYNTAX_ERROR|is not a condition"):
+        rows.write.format("delta").mode("overwrite").options(**option).save(path)
+    assert Table(path).snapshot().version == 0

@@ -19,6 +19,7 @@ from tahoe.schema.types import DataType, StructType
 from tahoe.spark.commands.conditions import ExpressionRules, check_expression
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.translate import from_spark_schema
+from tahoe.spark.names.frame_columns import column_of
 from tahoe.spark.write.fitting import Cast, Place, casts_of_assignments, classic_cast, fitted_value
 
 _RULES = ExpressionRules(chance=None, subqueries=("ScalarSubquery",))
@@ -114,7 +115,7 @@ def parse_assignments(
     places = assigned_places((key for key, _ in texts), [columns])
     by_name = casts_of_assignments(rows.sparkSession).by_name
     for place, (_, term) in zip(places, texts, strict=True):
-        column = sf.expr(term) if isinstance(term, str) else term
+        column = column_of(term)
         selected = rows.select(column.alias("value"))
         check_expression(selected, term, f"an assignment of {operation}", _RULES)
         source = from_spark_schema(selected.schema).fields[0].data_type

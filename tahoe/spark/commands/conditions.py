@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from py4j.java_gateway import is_instance_of
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sf
 
 from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.spark.commands.row_changes import TableVersion
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import items
+from tahoe.spark.names.frame_columns import column_of
 from tahoe.spark.scan.relation import EVERY_ROW, Condition, condition_of_plan
 
 _SUBQUERY = "org.apache.spark.sql.catalyst.expressions.SubqueryExpression"
@@ -23,14 +23,14 @@ class ResolvedCondition:
     """The rows of a version that the user's condition selects.
 
     Args:
-        condition: SQL text, or a column expression; None for every row.
+        condition: None for every row.
         text: the condition as the history shows it (`shown_in_history`); None for every row.
         meaning: the condition as a predicate on files.
         columns: the table's columns in the condition.
     """
 
     version: TableVersion
-    condition: str | Column | None
+    condition: Column | None
     text: str | None
     meaning: Condition
     columns: tuple[str, ...] = ()
@@ -75,11 +75,11 @@ def resolve_condition(
     if condition is None:
         return ResolvedCondition(version, None, None, EVERY_ROW)
     shape = version.shape()
-    column = sf.expr(condition) if isinstance(condition, str) else condition
+    column = column_of(condition)
     text = check_expression(shape.select(column.alias("condition")), condition, f"the condition of {operation}", rules)
-    execution = shape.where(condition)._jdf.queryExecution()
+    execution = shape.where(column)._jdf.queryExecution()
     meaning = condition_of_plan(version.snapshot, execution.optimizedPlan())
-    return ResolvedCondition(version, condition, text, meaning, _references(execution.analyzed(), shape))
+    return ResolvedCondition(version, column, text, meaning, _references(execution.analyzed(), shape))
 
 
 def _references(filtered: JavaObject, shape: DataFrame) -> tuple[str, ...]:
@@ -142,8 +142,7 @@ def by_chance(text: str, where: str, code: str) -> InvalidRequest:
 
 def has_subquery(jvm: Jvm, expression: str | Column) -> bool:
     """Return whether an expression contains a subquery, possibly on the changed table itself."""
-    column = sf.expr(expression) if isinstance(expression, str) else expression
-    return bool(jvm.expression(column).containsPattern(jvm.catalyst("trees.TreePattern").PLAN_EXPRESSION()))
+    return bool(jvm.expression(column_of(expression)).containsPattern(jvm.catalyst("trees.TreePattern").PLAN_EXPRESSION()))
 
 
 def _subqueries(jvm: Jvm, expression: JavaObject) -> Iterator[str]:

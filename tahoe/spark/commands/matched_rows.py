@@ -11,7 +11,6 @@ from operator import and_
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sf
 
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.tree.predicate import quote_identifier
@@ -22,6 +21,7 @@ from tahoe.spark.commands.source_keys import candidates
 from tahoe.spark.commands.source_rows import StoredRows, sent_to_all
 from tahoe.spark.commands.write_options import Matching
 from tahoe.spark.jvm.bridge import JavaObject
+from tahoe.spark.names.frame_columns import column_of
 from tahoe.spark.scan.relation import named
 from tahoe.txn.transaction import Transaction
 
@@ -78,7 +78,7 @@ class MatchedRows:
 
     def _condition(self, target: DataFrame, source: DataFrame) -> Column:
         if self.matching.on is not None:
-            return sf.expr(self.matching.on)
+            return column_of(self.matching.on)
         names = map(quote_identifier, self.matching.columns)
         return reduce(and_, (target[name] == source[name] for name in names))
 

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from tahoe.base.exceptions import InvalidRequest
-from tahoe.spark.connect.constants import constant_of, take_value
-from tahoe.sql.dialect import STRING, Cursor
+from tahoe.spark.connect.constants import TIME_WORDS, VERSION_WORDS, constant_of, take_value, take_version
+from tahoe.sql.dialect import Cursor
 
-_VERSION_WORDS, _TIME_WORDS = ("VERSION", "SYSTEM_VERSION"), ("TIMESTAMP", "SYSTEM_TIME")
 _ENDS = ("starting", "ending")
 
 
@@ -39,14 +38,11 @@ def take_changes(cursor: Cursor) -> tuple[ClauseBound, ...]:
 
 
 def _bound(cursor: Cursor) -> ClauseBound:
-    is_version = cursor.peek().is_word(*_VERSION_WORDS)
-    if not is_version and not cursor.peek().is_word(*_TIME_WORDS):
+    is_version = cursor.peek().is_word(*VERSION_WORDS)
+    if not is_version and not cursor.peek().is_word(*TIME_WORDS):
         cursor.fail("VERSION or TIMESTAMP")
     cursor.next()
-    if not is_version:
-        text = take_value(cursor)
-    else:
-        text = cursor.string() if cursor.peek().kind == STRING else cursor.next().text
+    text = take_version(cursor) if is_version else take_value(cursor)
     is_inclusive = not cursor.take("EXCLUSIVE")
     if is_inclusive:
         cursor.take("INCLUSIVE")

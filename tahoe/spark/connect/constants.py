@@ -78,6 +78,15 @@ def _name_in(spark: SparkSession, expression: str, values: object) -> str | None
         return None
 
 
+VERSION_WORDS, TIME_WORDS = ("VERSION", "SYSTEM_VERSION"), ("TIMESTAMP", "SYSTEM_TIME")
+"""The words that begin a version and a time in a query."""
+
+
+def take_version(cursor: Cursor) -> str:
+    """Consume the version after such a word, a number or a text; return its text."""
+    return cursor.string() if cursor.peek().kind == STRING else cursor.next().text
+
+
 def take_value(cursor: Cursor) -> str:
     """Consume an expression without comparisons, as after ``TIMESTAMP AS OF``; return its text."""
     start = cursor.peek().start

@@ -31,13 +31,13 @@ from tahoe.spark.catalog.table_changes import (
     null_table,
 )
 from tahoe.spark.connect.changes_clause import ClauseBound, options_of_clause, take_changes
-from tahoe.spark.connect.constants import constant_of, take_value
+from tahoe.spark.connect.constants import TIME_WORDS, VERSION_WORDS, constant_of, take_value, take_version
 from tahoe.spark.names.entries import NamedTable, parts_of, relation_on_server, table_named
 from tahoe.spark.names.requested_changes import changes_request
 from tahoe.spark.names.server_catalog import ServerEntry, plain_sql
 from tahoe.spark.names.server_views import ServerView, server_view
 from tahoe.spark.names.temporary_views import rows_of_view
-from tahoe.sql.dialect import QUERY_WORDS, STRING, Cursor, Token, tokenize
+from tahoe.sql.dialect import QUERY_WORDS, Cursor, Token, tokenize
 from tahoe.sql.dml import expression_until
 from tahoe.sql.named_queries import NamedQuery, named_queries
 from tahoe.sql.relation_words import ENDS_OF_FROM, begins_alias
@@ -227,9 +227,9 @@ def _call(cursor: Cursor, function: str) -> Reference:
 def _version(cursor: Cursor) -> tuple[str | None, str | None]:
     place = cursor.place
     cursor.take("FOR")
-    if any(cursor.take(word, "AS", "OF") for word in ("VERSION", "SYSTEM_VERSION")):
-        return cursor.string() if cursor.peek().kind == STRING else cursor.next().text, None
-    if any(cursor.take(word, "AS", "OF") for word in ("TIMESTAMP", "SYSTEM_TIME")):
+    if any(cursor.take(word, "AS", "OF") for word in VERSION_WORDS):
+        return take_version(cursor), None
+    if any(cursor.take(word, "AS", "OF") for word in TIME_WORDS):
         return None, take_value(cursor)
     cursor.place = place
     return None, None

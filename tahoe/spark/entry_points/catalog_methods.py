@@ -15,10 +15,10 @@ from tahoe.schema.types import StructType
 from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.named import Creation, make_table
 from tahoe.spark.entry_points.catalog_statements import wrap_statements
-from tahoe.spark.entry_points.wrapping import bound_arguments, is_delta, takes_names, wrap
+from tahoe.spark.entry_points.wrapping import bound_arguments, enabled_table, is_delta, is_enabled, wrap
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.jvm.translate import from_spark_schema
-from tahoe.spark.names.entries import parts_of, path_of, table_named
+from tahoe.spark.names.entries import parts_of, path_of
 from tahoe.spark.names.new_entries import in_session_catalog
 from tahoe.spark.names.options import path_option
 
@@ -27,14 +27,14 @@ def wrap_catalog() -> None:
     """Add Delta support to ``spark.catalog``, in sessions where it is enabled."""
     wrap(Catalog, "createTable", _create_table)
     wrap(Catalog, "refreshTable", _refresh_table)
-    wrap(Catalog, "tableExists", _table_exists)
+    wrap(Catalog, "tableExists", table_exists)
     wrap_statements(Catalog)
 
 
 def _create_table(original: Callable[..., DataFrame], catalog: Any, *positional: Any, **named: Any) -> DataFrame:
     spark: SparkSession = catalog._sparkSession
     arguments = bound_arguments(original, catalog, *positional, **named)
-    is_delta_table = takes_names(spark) and is_delta(spark, arguments["source"])
+    is_delta_table = is_delta(spark, arguments["source"])
     is_ours = is_delta_table and in_session_catalog(spark, parts_of(spark, arguments["tableName"]))
     creation = requested_creation(spark, arguments) if is_ours else None
     if creation is None:
@@ -54,15 +54,16 @@ def requested_creation(spark: Any, arguments: Mapping[str, Any]) -> Creation | N
     return Creation(parts_of(spark, arguments["tableName"]), "create", definition, location, options)
 
 
-def _table_exists(original: Callable[..., bool], catalog: Any, tableName: str, dbName: str | None = None) -> bool:  # noqa: N803 - PySpark's
-    spark: SparkSession = catalog._sparkSession
-    path = path_of(parts_of(spark, tableName)) if takes_names(spark) and dbName is None else None
+def table_exists(original: Callable[..., bool], catalog: Any, tableName: str, dbName: str | None = None) -> bool:  # noqa: N803 - PySpark's
+    """Run ``spark.catalog.tableExists`` of either kind of session: a path exists if a Delta table is there."""
+    spark = catalog._sparkSession
+    path = path_of(parts_of(spark, tableName)) if is_enabled(spark) and dbName is None else None
     return original(catalog, tableName, dbName) if path is None else table_at(spark, path, {}).exists()
 
 
 def _refresh_table(original: Callable[..., None], catalog: Any, tableName: str) -> None:  # noqa: N803 - PySpark's name
     spark: SparkSession = catalog._sparkSession
-    named = table_named(spark, parts_of(spark, tableName)) if takes_names(spark) else None
+    named = enabled_table(spark, tableName)
     if named is None:
         original(catalog, tableName)
     else:

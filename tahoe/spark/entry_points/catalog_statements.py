@@ -7,22 +7,20 @@ from typing import Any
 
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.protocol.partition import hive_folder
-from tahoe.spark.entry_points.wrapping import is_enabled, wrap
-from tahoe.spark.names.entries import parts_of, table_named
+from tahoe.spark.entry_points.wrapping import enabled_table, wrap_newer
 from tahoe.spark.statements.rejected import rejection
 
 
 def wrap_statements(catalog: type) -> None:
     """Replace the methods that a class of PySpark has: the catalog of classic sessions, or that of Spark Connect."""
     for name, run in _STATEMENTS.items():
-        if hasattr(catalog, name):  # newer PySpark
-            wrap(catalog, name, _running(run))
+        wrap_newer(catalog, name, _running(run))
 
 
 def _running(run: Callable[..., object]) -> Callable[..., object]:
     def call(original: Callable[..., object], catalog: Any, tableName: str, *positional: Any, **named: Any) -> object:  # noqa: N803 - PySpark's
         spark = catalog._sparkSession
-        table = table_named(spark, parts_of(spark, tableName)) if is_enabled(spark) else None
+        table = enabled_table(spark, tableName)
         return (
             original(catalog, tableName, *positional, **named)
             if table is None

@@ -38,15 +38,15 @@ from tahoe.spark.connect.server_store import server_store
 from tahoe.spark.connect.statements import run_sql
 from tahoe.spark.connect.views import prepare_cache
 from tahoe.spark.connect.writes_by_name import existing, insert_into, save_as_table, save_into
-from tahoe.spark.entry_points.catalog_methods import requested_creation
+from tahoe.spark.entry_points.catalog_methods import requested_creation, table_exists
 from tahoe.spark.entry_points.catalog_statements import wrap_statements
 from tahoe.spark.entry_points.merging import wrap_merge_into
 from tahoe.spark.entry_points.reading import single_path
-from tahoe.spark.entry_points.wrapping import bound_arguments, is_delta, is_enabled, mark_enabled, wrap
+from tahoe.spark.entry_points.wrapping import bound_arguments, enabled_table, is_delta, is_enabled, mark_enabled, wrap, wrap_newer
 from tahoe.spark.entry_points.writing import configure
 from tahoe.spark.executors.shipped import BatchFunction
-from tahoe.spark.jvm.storage import compact_remotely, reach_storage_by, reaches_storage_by_server, table_at
-from tahoe.spark.names.entries import parts_of, path_of, table_named
+from tahoe.spark.jvm.storage import compact_remotely, reach_storage_by, reaches_storage_by_server
+from tahoe.spark.names.entries import parts_of, table_named
 from tahoe.spark.names.settings import settings_of, settings_read_once
 from tahoe.spark.names.temporary_views import copy_views, forget_view, note_view
 from tahoe.spark.write.fitting import columns_of
@@ -82,9 +82,8 @@ def enable_connect(spark: Any, *, through_server: bool = False) -> None:
     wrap_merge_into(DataFrame, RemoteMergeBuilder)
     wrap(DataFrameReader, "load", _load)
     wrap(DataFrameReader, "table", _read_table)
-    if hasattr(DataFrameReader, "changes"):  # newer PySpark
-        wrap(DataFrameReader, "changes", _reading_changes(is_stream=False))
-        wrap(DataStreamReader, "changes", _reading_changes(is_stream=True))
+    wrap_newer(DataFrameReader, "changes", _reading_changes(is_stream=False))
+    wrap_newer(DataStreamReader, "changes", _reading_changes(is_stream=True))
     wrap(SparkSession, "table", _session_table)
     wrap(SparkSession, "sql", _sql)
     wrap(DataFrameWriter, "save", _save)
@@ -96,10 +95,9 @@ def enable_connect(spark: Any, *, through_server: bool = False) -> None:
     wrap(DataFrameWriterV2, "overwritePartitions", _saving("Overwrite", {"partitionOverwriteMode": "dynamic"}))
     wrap(DataFrameWriterV2, "overwrite", _overwrite)
     for name in ("newSession", "cloneSession"):
-        if hasattr(SparkSession, name):  # newer PySpark
-            wrap(SparkSession, name, _another_session)
+        wrap_newer(SparkSession, name, _another_session)
     wrap(Catalog, "createTable", _create_table)
-    wrap(Catalog, "tableExists", _table_exists)
+    wrap(Catalog, "tableExists", table_exists)
     wrap(Catalog, "listColumns", _list_columns)
     wrap(Catalog, "cacheTable", _cache_table)
     wrap(Catalog, "clearCache", _clear_cache)
@@ -134,7 +132,7 @@ def _read_table(original: Callable[..., Any], reader: Any, tableName: str) -> An
 def _reading_changes(*, is_stream: bool) -> Callable[..., Any]:
     def call(original: Callable[..., Any], reader: Any, tableName: str) -> Any:  # noqa: N803 - PySpark's name
         spark = reader._client
-        named = table_named(spark, parts_of(spark, tableName)) if is_enabled(spark) else None
+        named = enabled_table(spark, tableName)
         if named is None:
             return original(reader, tableName)
         return changes_of(spark, named.table.url, reader._options, is_stream=is_stream)
@@ -290,12 +288,6 @@ def _create_table(original: Callable[..., Any], catalog: Any, *positional: Any, 
     return spark.table(arguments["tableName"])
 
 
-def _table_exists(original: Callable[..., bool], catalog: Any, tableName: str, dbName: str | None = None) -> bool:  # noqa: N803
-    spark = catalog._sparkSession
-    path = path_of(parts_of(spark, tableName)) if is_enabled(spark) and dbName is None else None
-    return original(catalog, tableName, dbName) if path is None else table_at(spark, path, {}).exists()
-
-
 def _list_columns(original: Callable[..., Any], catalog: Any, tableName: str, dbName: str | None = None) -> Any:  # noqa: N803
     spark = catalog._sparkSession
     if not is_enabled(spark):
@@ -322,7 +314,7 @@ def _clear_cache(original: Callable[..., None], catalog: Any) -> None:
 
 def _stream_table(original: Callable[..., Any], reader: Any, tableName: str) -> Any:  # noqa: N803
     spark = reader._client
-    named = table_named(spark, parts_of(spark, tableName)) if is_enabled(spark) else None
+    named = enabled_table(spark, tableName)
     return original(reader, tableName) if named is None else reader.format("delta").load(named.table.url)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark.sql.classic.dataframe import DataFrame
 
-from tahoe.spark.entry_points.wrapping import takes_names, wrap
+from tahoe.spark.entry_points.wrapping import is_enabled, wrap
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import items
 
@@ -23,7 +23,7 @@ def wrap_input_files() -> None:
 
 
 def _input_files(original: Callable[..., list[str]], frame: Any) -> list[str]:
-    scans = list(_scans(frame._jdf.queryExecution().sparkPlan())) if takes_names(frame.sparkSession) else []
+    scans = list(_scans(frame._jdf.queryExecution().sparkPlan())) if is_enabled(frame.sparkSession) else []
     ours = [(scan, scan.relation().location()) for scan in scans if _is_ours(scan)]
     if not ours:
         return original(frame)

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from tahoe.api.table import Table
 from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.spark.commands.frames import detail_frame, history_frame
-from tahoe.spark.entry_points.wrapping import takes_names
+from tahoe.spark.entry_points.wrapping import is_enabled
 from tahoe.spark.jvm.bridge import JavaObject, Jvm, handle_of
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.entries import delta_table_named
@@ -72,7 +72,7 @@ class _DeltaTableClass:
 
     def _enabled(self, session: JavaObject) -> SparkSession:
         spark = handle_of(self._spark, session)
-        if not takes_names(spark):
+        if not is_enabled(spark):
             raise InvalidRequest(
                 f"{_CLASS} needs a session in which Delta is enabled, and this one is not: tahoe.enable(spark).",
                 code="TAHOE_SESSION_NOT_ENABLED",

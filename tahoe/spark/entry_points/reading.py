@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.readwriter import DataFrameReader
 
 from tahoe.base.exceptions import InvalidRequest
-from tahoe.spark.entry_points.wrapping import bound_arguments, is_delta, takes_names, wrap
+from tahoe.spark.entry_points.wrapping import bound_arguments, enabled_table, is_delta, is_enabled, wrap, wrap_newer
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.entries import parts_of, table_named
@@ -26,8 +26,7 @@ def wrap_reader() -> None:
     """Add Delta support to ``spark.read``, in sessions where it is enabled."""
     wrap(DataFrameReader, "load", _load)
     wrap(DataFrameReader, "table", _table)
-    if hasattr(DataFrameReader, "changes"):  # newer PySpark
-        wrap(DataFrameReader, "changes", _changes)
+    wrap_newer(DataFrameReader, "changes", _changes)
 
 
 def _load(original: Callable[..., DataFrame], reader: Any, *positional: Any, **named: Any) -> DataFrame:
@@ -62,7 +61,7 @@ def _read(spark: SparkSession, path: str, options: Mapping[str, str], has_schema
 
 def _table(original: Callable[..., DataFrame], reader: Any, tableName: str) -> DataFrame:  # noqa: N803 - PySpark's name
     spark = reader._spark
-    if takes_names(spark):
+    if is_enabled(spark):
         options = Jvm.of(spark).dictionary(reader._jreader.extraOptions().originalMap())
         if any(key.lower() in ("readchangefeed", "readchangedata") for key in options):
             named = table_named(spark, parts_of(spark, tableName))
@@ -75,7 +74,7 @@ def _table(original: Callable[..., DataFrame], reader: Any, tableName: str) -> D
 def _changes(original: Callable[..., DataFrame], reader: Any, tableName: str) -> DataFrame:  # noqa: N803 - PySpark's name
     """Read the changes as a scan of files, which Spark plans better than the relation that its catalog returns for a CHANGES clause."""
     spark, java = reader._spark, reader._jreader
-    named = table_named(spark, parts_of(spark, tableName)) if takes_names(spark) else None
+    named = enabled_table(spark, tableName)
     if named is None:
         return original(reader, tableName)
     options = Jvm.of(spark).dictionary(java.extraOptions().originalMap())

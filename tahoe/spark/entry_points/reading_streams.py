@@ -11,10 +11,9 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from tahoe.api.table import Table
 from tahoe.spark.entry_points.reading import configure_reader, single_path
-from tahoe.spark.entry_points.wrapping import bound_arguments, is_delta, takes_names, wrap
-from tahoe.spark.jvm.bridge import JavaObject, Jvm, is_classic
+from tahoe.spark.entry_points.wrapping import bound_arguments, enabled_table, is_delta, wrap, wrap_newer
+from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.storage import table_at
-from tahoe.spark.names.entries import parts_of, table_named
 from tahoe.spark.names.options import ReadRequest, travelling
 from tahoe.spark.names.requested_changes import changes_request
 from tahoe.spark.stream.read_stream import read_stream
@@ -27,13 +26,12 @@ def wrap_stream_reader() -> None:
     """Add Delta support to ``spark.readStream``, in sessions where it is enabled."""
     wrap(DataStreamReader, "load", _load)
     wrap(DataStreamReader, "table", _table)
-    if hasattr(DataStreamReader, "changes"):  # newer PySpark
-        wrap(DataStreamReader, "changes", _changes)
+    wrap_newer(DataStreamReader, "changes", _changes)
 
 
 def _load(original: Callable[..., DataFrame], reader: Any, *positional: Any, **named: Any) -> DataFrame:
     spark, arguments = reader._spark, bound_arguments(original, reader, *positional, **named)
-    if not is_classic(spark) or not is_delta(spark, arguments["format"] or _ReaderSettings.of(reader).source):
+    if not is_delta(spark, arguments["format"] or _ReaderSettings.of(reader).source):
         return original(reader, *positional, **named)
     configure_reader(reader, arguments)
     settings = _ReaderSettings.of(reader)
@@ -49,13 +47,13 @@ def _table_to_load(spark: Any, path: str, settings: _ReaderSettings) -> Table:
 
 def _table(original: Callable[..., DataFrame], reader: Any, tableName: str) -> DataFrame:  # noqa: N803 - PySpark's name
     spark = reader._spark
-    named = table_named(spark, parts_of(spark, tableName)) if takes_names(spark) else None
+    named = enabled_table(spark, tableName)
     return original(reader, tableName) if named is None else _read(reader, named.table, _ReaderSettings.of(reader))
 
 
 def _changes(original: Callable[..., DataFrame], reader: Any, tableName: str) -> DataFrame:  # noqa: N803 - PySpark's name
     spark = reader._spark
-    named = table_named(spark, parts_of(spark, tableName)) if takes_names(spark) else None
+    named = enabled_table(spark, tableName)
     if named is None:
         return original(reader, tableName)
     settings = _ReaderSettings.of(reader)

@@ -15,6 +15,7 @@ from weakref import WeakSet
 from pyspark.sql import SparkSession
 
 from tahoe.spark.jvm.bridge import is_classic
+from tahoe.spark.names.entries import NamedTable, parts_of, table_named
 
 ENABLED = "spark.tahoe.enabled"
 """The session setting that enables Delta."""
@@ -42,9 +43,9 @@ def is_delta(spark: SparkSession, source: str | None) -> bool:
     return name.lower() == "delta" and is_enabled(spark)
 
 
-def takes_names(spark: SparkSession) -> bool:
-    """Return whether the session supports Delta tables by name: it has a JVM, and Delta is enabled."""
-    return is_classic(spark) and is_enabled(spark)
+def enabled_table(spark: SparkSession, name: str) -> NamedTable | None:
+    """Return the Delta table with this name, such as ``db.t``; None if there is none, or if Delta is not enabled in the session."""
+    return table_named(spark, parts_of(spark, name)) if is_enabled(spark) else None
 
 
 def wrap(owner: type, name: str, replacement: Callable[..., object]) -> None:
@@ -59,6 +60,12 @@ def wrap(owner: type, name: str, replacement: Callable[..., object]) -> None:
 
     method._tahoe = True  # type: ignore[attr-defined]
     setattr(owner, name, method)
+
+
+def wrap_newer(owner: type, name: str, replacement: Callable[..., object]) -> None:
+    """Replace a method that only newer releases of PySpark have."""
+    if hasattr(owner, name):
+        wrap(owner, name, replacement)
 
 
 def bound_arguments(original: Callable[..., object], *positional: object, **named: object) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from tahoe.spark.commands.insert import insert
 from tahoe.spark.commands.saved import Save, insert_into, save_as_table
 from tahoe.spark.commands.write_options import WriterCall, insert_request, refuse_buckets
 from tahoe.spark.entry_points.reading import single_path
-from tahoe.spark.entry_points.wrapping import bound_arguments, is_delta, takes_names, wrap
-from tahoe.spark.jvm.bridge import Jvm, is_classic
+from tahoe.spark.entry_points.wrapping import bound_arguments, is_delta, is_enabled, wrap
+from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.entries import parts_of
@@ -31,7 +31,7 @@ def wrap_writer() -> None:
 
 def _save(original: Callable[..., None], writer: Any, *positional: Any, **named: Any) -> None:
     spark, arguments = writer._spark, bound_arguments(original, writer, *positional, **named)
-    if not is_classic(spark) or not is_delta(spark, arguments["format"] or writer._jwrite.source()):
+    if not is_delta(spark, arguments["format"] or writer._jwrite.source()):
         original(writer, *positional, **named)
         return
     configure(writer, arguments)
@@ -45,7 +45,7 @@ def _save(original: Callable[..., None], writer: Any, *positional: Any, **named:
 
 def _save_as_table(original: Callable[..., None], writer: Any, *positional: Any, **named: Any) -> None:
     spark = writer._spark
-    if not takes_names(spark):
+    if not is_enabled(spark):
         original(writer, *positional, **named)
         return
     arguments = bound_arguments(original, writer, *positional, **named)
@@ -73,7 +73,7 @@ def _insert_into(
     overwrite: bool | None = None,
 ) -> None:
     spark, source = writer._spark, str(writer._jwrite.source())
-    if not takes_names(spark):
+    if not is_enabled(spark):
         original(writer, tableName, overwrite)
         return
     parts = parts_of(spark, tableName)

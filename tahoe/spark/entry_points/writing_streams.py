@@ -13,8 +13,7 @@ from tahoe.base.exceptions import InvalidRequest
 from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.named import Creation, make_table
 from tahoe.spark.commands.write_options import Insert
-from tahoe.spark.entry_points.wrapping import bound_arguments, is_delta, takes_names, wrap
-from tahoe.spark.jvm.bridge import is_classic
+from tahoe.spark.entry_points.wrapping import bound_arguments, is_delta, is_enabled, wrap
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.entries import location_of, parts_of, path_of
 from tahoe.spark.names.new_entries import delta_entry, in_session_catalog
@@ -33,7 +32,7 @@ def wrap_stream_writer() -> None:
 
 def _start(original: Callable[..., StreamingQuery], writer: Any, *positional: Any, **named: Any) -> StreamingQuery:
     spark = writer._spark
-    if not is_classic(spark):
+    if not is_enabled(spark):
         return original(writer, *positional, **named)
     arguments = bound_arguments(original, writer, *positional, **named)
     path = arguments["path"]
@@ -48,7 +47,7 @@ def _start(original: Callable[..., StreamingQuery], writer: Any, *positional: An
 
 def _to_table(original: Callable[..., StreamingQuery], writer: Any, *positional: Any, **named: Any) -> StreamingQuery:
     spark = writer._spark
-    if not takes_names(spark):
+    if not is_enabled(spark):
         return original(writer, *positional, **named)
     arguments = bound_arguments(original, writer, *positional, **named)
     name = arguments["tableName"]

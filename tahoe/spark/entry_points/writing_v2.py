@@ -18,7 +18,7 @@ from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.named import Creation, make_table
 from tahoe.spark.commands.saved import Save, save_into
 from tahoe.spark.commands.write_options import WriterCall, refuse_matching
-from tahoe.spark.entry_points.wrapping import is_delta, takes_names, wrap
+from tahoe.spark.entry_points.wrapping import is_delta, is_enabled, wrap
 from tahoe.spark.names.entries import parts_of
 from tahoe.spark.names.new_entries import delta_entry, in_session_catalog
 
@@ -98,7 +98,7 @@ _RECORDED: dict[str, Callable[..., None]] = {
 def _creating(how: str) -> Callable[..., None]:
     def call(original: Callable[..., None], writer: Any) -> None:
         spark, settings = writer._spark, writer._tahoe_settings
-        parts = parts_of(spark, settings.name) if takes_names(spark) and is_delta(spark, settings.provider) else None
+        parts = parts_of(spark, settings.name) if is_delta(spark, settings.provider) else None
         if parts is None or not in_session_catalog(spark, parts):
             original(writer)
             return
@@ -114,7 +114,7 @@ def _creating(how: str) -> Callable[..., None]:
 def _saving(mode: str, options: Mapping[str, str]) -> Callable[..., None]:
     def call(original: Callable[..., None], writer: Any) -> None:
         spark, settings = writer._spark, writer._tahoe_settings
-        parts = parts_of(spark, settings.name) if takes_names(spark) else None
+        parts = parts_of(spark, settings.name) if is_enabled(spark) else None
         if parts is None or not in_session_catalog(spark, parts) or delta_entry(spark, parts) is None:
             original(writer)
             return
@@ -125,7 +125,7 @@ def _saving(mode: str, options: Mapping[str, str]) -> Callable[..., None]:
 
 def _overwrite(original: Callable[..., None], writer: Any, condition: Any) -> None:
     """Spark analyzes the condition; the option makes the table match columns as for a DataFrame."""
-    parts = parts_of(writer._spark, writer._tahoe_settings.name) if takes_names(writer._spark) else None
+    parts = parts_of(writer._spark, writer._tahoe_settings.name) if is_enabled(writer._spark) else None
     if parts is not None and in_session_catalog(writer._spark, parts) and delta_entry(writer._spark, parts) is not None:
         writer._jwriter.option(BY_DATAFRAME, "true")
     original(writer, condition)

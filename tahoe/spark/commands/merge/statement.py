@@ -13,7 +13,6 @@ from operator import and_, or_
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as sf
 from pyspark.sql.types import BooleanType, NullType
 
 from tahoe.base.exceptions import InvalidRequest
@@ -35,7 +34,7 @@ from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.stored_defaults import written_default
 from tahoe.spark.jvm.translate import from_spark_schema
-from tahoe.spark.names.frame_columns import column_in
+from tahoe.spark.names.frame_columns import column_in, column_of
 from tahoe.spark.names.options import AUTO_MERGE, AUTOMATIC_WIDENING, widening_mode
 from tahoe.spark.names.settings import is_case_sensitive, is_on, setting_of
 from tahoe.spark.write.enforce import session_time_zone
@@ -320,7 +319,7 @@ class _Resolver:
         return tuple(assignments)
 
     def _selected(self, terms: Sequence[Term], kind: Kind, where: str, *, aggregates: str = BEYOND_A_ROW) -> _Selection:
-        columns = [sf.expr(term) if isinstance(term, str) else term for term in terms]
+        columns = [column_of(term) for term in terms]
         seen = self.sides.seen_by(kind)
         try:
             frame = seen.select(*(column.alias(f"value{i}") for i, column in enumerate(columns)))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
@@ -45,6 +45,8 @@ from tahoe.schema.types import GENERATION_EXPRESSION, ArrayType, DataType, MapTy
 
 _PREFIX = "delta.constraints."
 _INVARIANTS = "delta.invariants"
+GENERATED = "Generated Column"
+"""The name of the rule that a generated column's values are those of its expression, in errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +138,12 @@ def constraints_of(config: TableConfig, time_zone: str = "UTC") -> Constraints:
     )
 
 
-def check_new(config: TableConfig, *, by_spark: bool = False) -> None:
+def check_new(config: TableConfig, *, by_spark: bool = False, evaluated: Collection[str] = ()) -> None:
     """Refuse a new table whose constraints no writer could satisfy, or that the reference would not accept.
 
     Args:
         by_spark: Spark creates the table, and checks the expressions that only Spark can evaluate.
+        evaluated: the generated columns that the caller evaluates and checks.
 
     Raises:
         As `constraints_of`; `InvalidRequest` with ``DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH`` if a generated column's type is not
@@ -159,7 +162,8 @@ def check_new(config: TableConfig, *, by_spark: bool = False) -> None:
         )
     constraints = constraints_of(config)
     if not by_spark:
-        constraints.require_evaluator()
+        left = tuple(rule for rule in constraints.generated if rule.column.name not in evaluated)
+        replace(constraints, generated=left).require_evaluator()
     for rule in constraints.generated:
         data_type = rule.column.data_type
         if is_opaque(data_type):
@@ -295,7 +299,7 @@ def check(constraints: Constraints, rows: pa.Table) -> None:
         stored = compute(Reference((generated.column.name,), generated.column.data_type), rows)
         mask = null_safe_equal(stored, _computed(constraints, generated, rows))
         text = f"{quote_identifier(generated.column.name)} <=> {generated.text}"
-        _refuse(constraints, "Generated Column", text, mask, generated.value, rows, generated.column.name)
+        _refuse(constraints, GENERATED, text, mask, generated.value, rows, generated.column.name)
 
 
 def generated_values(constraints: Constraints, rows: pa.Table, absent: Iterable[str]) -> dict[str, pa.Array]:

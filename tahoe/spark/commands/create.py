@@ -22,9 +22,11 @@ from tahoe.protocol.actions import AddFile, RemoveFile
 from tahoe.protocol.features import ENFORCED
 from tahoe.schema.types import StructType
 from tahoe.spark.commands.row_command import CommandTarget
+from tahoe.spark.jvm.bridge import is_classic
 from tahoe.spark.jvm.job_progress import job_progress
 from tahoe.spark.scan.inputs import inputs_of
 from tahoe.spark.write.enforce import enforced
+from tahoe.spark.write.server_rules import check_new_by_server
 from tahoe.spark.write.stored_expressions import check_new_on_spark
 from tahoe.spark.write.writer import FileOptions, write_files
 from tahoe.txn.prepare import future_config
@@ -95,7 +97,7 @@ def create_table(
 
     Raises:
         InvalidRequest: ``DELTA_TABLE_ALREADY_EXISTS``; an invalid schema, partitioning or property; a generated column or
-            constraint that could not be enforced (`tahoe.spark.write.stored_expressions.check_new_on_spark`).
+            constraint that could not be enforced (`check_new_on_spark`, `check_new_by_server`).
         NotFound: ``DELTA_CANNOT_REPLACE_MISSING_TABLE``.
     """
     table = target.table
@@ -119,7 +121,10 @@ def create_table(
     transaction.set_metadata(metadata)
     transaction.enforces = ENFORCED
     clustered_by = stage_clustering(transaction, definition.cluster_by)
-    check_new_on_spark(target.spark, future_config(transaction), by_statement=definition.by_statement)
+    if is_classic(target.spark):
+        check_new_on_spark(target.spark, future_config(transaction), by_statement=definition.by_statement)
+    else:
+        check_new_by_server(target.spark, future_config(transaction))
     metrics = _stage(transaction, rows)
     # Properties that request features change the protocol and are not stored in the table.
     operation = create_operation(

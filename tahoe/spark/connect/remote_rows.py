@@ -42,7 +42,7 @@ from tahoe.spark.versions.connect_frames import local_table
 from tahoe.spark.write.fitting import nullable_schema
 from tahoe.spark.write.limited import limited_columns, with_limits_of_session
 from tahoe.spark.write.optimized import optimizes, rebalanced
-from tahoe.spark.write.server_conditions import CheckedRows, checked_by_server
+from tahoe.spark.write.server_rules import CheckedRows, checked_by_server
 from tahoe.spark.write.task_files import written_by
 from tahoe.txn.transaction import Transaction
 

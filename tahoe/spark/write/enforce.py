@@ -22,7 +22,7 @@ from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.write.completion import Completion, refuse_incomplete
 from tahoe.protocol.column_values.identity import IdentityColumn, overflow
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.constraints import Constraints, Generated, constraints_of, null_found, violated
+from tahoe.protocol.constraints import GENERATED, Constraints, Generated, constraints_of, null_found, violated
 from tahoe.schema.evolve import without_void
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType, is_geospatial
 from tahoe.schema.walk import paths_of_type
@@ -308,7 +308,7 @@ def _conditions(jvm: Jvm, constraints: Constraints, stored: StoredExpressions, c
             cast_or_fail(jvm, _value(generated, stored, config), generated.column.data_type)
         )
         text = f"{stored_value} <=> {generated.text}"
-        yield _condition(holds, (stored_value, *references_of(generated.value)), config.table, "Generated Column", text)
+        yield _condition(holds, (stored_value, *references_of(generated.value)), config.table, GENERATED, text)
 
 
 def _condition(holds: Column, reads: Sequence[Reference], table: str, name: str, text: str) -> _Rule:

@@ -17,7 +17,7 @@ from tahoe.protocol.constraints import Check, Constraints
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import Jvm, is_classic
 from tahoe.spark.jvm.job_progress import jobs_shown_by
-from tahoe.spark.write.server_conditions import server_condition
+from tahoe.spark.write.server_rules import ServerText, server_condition
 from tahoe.spark.write.stored_expressions import StoredExpressions, session_of_stored_expressions
 from tahoe.sql.expression_text import in_brackets
 
@@ -27,7 +27,7 @@ def add_constraint(spark: SparkSession, table: Table, name: str, condition: str)
 
     Raises:
         The errors of `tahoe.ops.tables.constrain.stage_add_constraint` and of `StoredTrees.bound`; in a session of Spark Connect those of
-            `server_condition`.
+            `server_column`.
     """
 
     def count(progress: Progress, snapshot: Snapshot, added: Constraints) -> int:
@@ -50,7 +50,7 @@ def _rows_of(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
 
 
 def _counted_by_server(spark: SparkSession, snapshot: Snapshot, check: Check, engine: EngineText) -> int:
-    holds, rows = server_condition(spark, snapshot.config, check, engine), _rows_of(spark, snapshot)
+    holds, rows = server_condition(spark, snapshot.config, ServerText.of_check(check, engine)), _rows_of(spark, snapshot)
     data_type = rows.select(sf.expr(str(engine))).schema[0].dataType
     if data_type != BooleanType():
         raise InvalidRequest(

@@ -30,7 +30,7 @@ from tahoe.protocol.constraints import (
 )
 from tahoe.schema.collations import is_collated
 from tahoe.schema.types import StructType
-from tahoe.spark.jvm.bridge import JavaObject, Jvm, is_classic
+from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.session_copies import session_with
 from tahoe.spark.jvm.stored_defaults import check_default_on_spark
 from tahoe.spark.jvm.stored_trees import Bound, Stored, StoredTrees, Use
@@ -100,8 +100,7 @@ class StoredExpressions:
 
 
 def check_new_on_spark(spark: SparkSession, config: TableConfig, *, by_statement: bool = False) -> None:
-    """Check the schema like `check_new`; Catalyst determines the types of expressions that only Spark can evaluate. Connect has no
-    Catalyst.
+    """Check the schema like `check_new`; Catalyst determines the types of expressions that only Spark can evaluate.
 
     Args:
         by_statement: whether a Spark statement creates the table, which Spark checks before delta-spark does.
@@ -109,9 +108,6 @@ def check_new_on_spark(spark: SparkSession, config: TableConfig, *, by_statement
     Raises:
         The errors of `check_new` and of `StoredTrees.bound`; ``UNSUPPORTED_EXPRESSION_GENERATED_COLUMN`` if Spark rejects the statement.
     """
-    if not is_classic(spark):
-        check_new(config)
-        return
     constraints = constraints_of(config)
     if by_statement:
         _check_statement(spark, config, constraints)

@@ -11,8 +11,8 @@ from tahoe.expr.tree.expression import engine_text_in
 from tahoe.protocol.actions import Metadata, Protocol
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import constraints_of
-from tahoe.spark.write import server_conditions
-from tahoe.spark.write.server_conditions import refused_parts
+from tahoe.spark.write import server_rules
+from tahoe.spark.write.server_rules import refused_parts
 
 
 @pytest.mark.parametrize(
@@ -82,6 +82,6 @@ def test_a_setting_with_which_the_text_has_another_meaning_is_refused(monkeypatc
     [check] = constraints_of(config).checks
     engine = engine_text_in(check.condition)
     assert engine is not None
-    monkeypatch.setattr(server_conditions, "setting_of", lambda _, name: "true" if name == setting else None)
+    monkeypatch.setattr(server_rules, "setting_of", lambda _, name: "true" if name == setting else None)
     with pytest.raises(Unsupported, match=setting.rpartition(".")[2]):
-        server_conditions.server_condition(cast("Any", None), config, check, engine)
+        server_rules.server_column(cast("Any", None), config, server_rules.ServerText.of_check(check, engine))

@@ -1,0 +1,330 @@
+"""CHECK constraints and generated columns that only Spark can evaluate, in sessions of Spark Connect.
+
+    text ─► all of its calls, words and signs are in lists ─► the server computes a column of the rows ─► the writer raises the error
+
+A text comes from a table, and a client has no Catalyst to inspect its tree (`tahoe.spark.jvm.stored_trees`). So the text itself must pass:
+it calls only functions of Spark that depend on nothing but their arguments and the session's time zone, and has no query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from tahoe.base.exceptions import Unsupported
+from tahoe.expr.parse.lexer import SYMBOL
+from tahoe.expr.tree.expression import EngineText, engine_text_in
+from tahoe.expr.tree.predicate import quote_identifier
+from tahoe.protocol.config import TableConfig
+from tahoe.protocol.constraints import (
+    GENERATED,
+    Check,
+    Generated,
+    base_columns,
+    cannot_enforce,
+    check_generated_type,
+    check_new,
+    constraints_of,
+    is_filled_in,
+)
+from tahoe.schema.collations import is_collated
+from tahoe.schema.text_limits import has_char
+from tahoe.schema.types import GENERATION_EXPRESSION, StructType
+from tahoe.spark.executors.row_tasks import RowCheck
+from tahoe.spark.jvm.local_rows import local_frame
+from tahoe.spark.jvm.translate import from_spark_schema, to_spark_schema
+from tahoe.spark.names.settings import setting_of
+from tahoe.spark.write.fitting import nullable_schema
+from tahoe.spark.write.stored_expressions import BACKSLASHES, MEANING
+from tahoe.sql.dialect import QUERY_WORDS, Token, tokenize
+
+_FLAG = "__tahoe_check_"
+_CONSTRAINTS = "delta.constraints."
+_TEXTS = """
+    ascii base64 bit_length btrim char char_length character_length chr concat concat_ws contains crc32 decode elt encode endswith
+    find_in_set format_number format_string get_json_object hash hex ilike initcap instr json_array_length json_object_keys lcase left len
+    length levenshtein like locate lower lpad ltrim luhn_check mask md5 octet_length overlay parse_url position printf regexp_count
+    regexp_extract regexp_extract_all regexp_instr regexp_like regexp_replace regexp_substr repeat replace reverse right rlike rpad rtrim
+    sentences sha sha1 sha2 soundex space split split_part startswith substr substring substring_index to_binary to_char to_number
+    to_varchar translate trim try_to_binary try_to_number ucase unbase64 unhex upper url_decode url_encode xxhash64
+"""
+_NUMBERS = """
+    abs acos acosh asin asinh atan atan2 atanh bin bit_count bit_get bround cbrt ceil ceiling conv cos cosh cot csc degrees e exp expm1
+    factorial floor getbit greatest hypot isnan least ln log log10 log1p log2 mod nanvl negative pi pmod positive pow power radians rint
+    round sec shiftleft shiftright shiftrightunsigned sign signum sin sinh sqrt tan tanh try_add try_divide try_multiply try_subtract
+    width_bucket
+"""
+_ANY_VALUES = """
+    assert_true bigint binary boolean cast coalesce date decimal double equal_null float if ifnull int isnotnull isnull nullif nvl nvl2
+    smallint string timestamp tinyint try_cast typeof
+"""
+_TIMES = """
+    add_months date_add date_diff date_format date_from_unix_date date_part date_sub date_trunc dateadd datediff datepart day dayname
+    dayofmonth dayofweek dayofyear extract from_unixtime from_utc_timestamp hour last_day make_date make_timestamp minute month monthname
+    months_between next_day quarter second timestamp_micros timestamp_millis timestamp_seconds timestampadd timestampdiff to_date
+    to_timestamp to_utc_timestamp trunc try_to_timestamp unix_date unix_micros unix_millis unix_seconds weekday weekofyear year
+"""
+_COLLECTIONS = """
+    aggregate array array_append array_compact array_contains array_distinct array_except array_insert array_intersect array_join
+    array_max array_min array_position array_prepend array_remove array_repeat array_size array_sort array_union arrays_overlap arrays_zip
+    cardinality element_at exists filter flatten forall get map map_concat map_contains_key map_entries map_filter map_from_arrays
+    map_from_entries map_keys map_values named_struct reduce sequence size slice sort_array str_to_map struct transform transform_keys
+    transform_values try_element_at zip_with
+"""
+_FUNCTIONS = frozenset(" ".join([_TEXTS, _NUMBERS, _ANY_VALUES, _TIMES, _COLLECTIONS]).split())
+_BEFORE_BRACKETS = (
+    *("AND", "OR", "NOT", "IN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN", "IS", "DISTINCT", "FROM", "ANY", "SOME"),
+    *("ALL", "DIV", "CASE", "WHEN", "THEN", "ELSE", "DECIMAL", "DEC", "NUMERIC", "CHAR", "VARCHAR"),
+)
+"""Words before brackets that are no calls."""
+_REFUSED_WORDS = (
+    *("CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIMESTAMP", "CURRENT_USER", "SESSION_USER", "USER"),
+    *("CURRENT_CATALOG", "CURRENT_DATABASE", "SELECT", "USING"),
+)
+"""Words with a value of the moment, without brackets; and those of queries, among them ``(MAP … USING 'script' FROM …)``."""
+_QUERY_WORDS = (*QUERY_WORDS, "MAP", "REDUCE")
+_SIGNS = frozenset("()+-*/%=<>!&|^~[],.:")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerText:
+    """A condition or a value that only Spark can evaluate.
+
+    Args:
+        subject: its name, for messages.
+        text: as the table states it.
+        code: the error class if the server may not evaluate it.
+        columns: the columns that it needs, each once.
+    """
+
+    subject: str
+    text: str
+    code: str
+    engine: EngineText
+    columns: tuple[str, ...]
+
+    @classmethod
+    def of_check(cls, check: Check, engine: EngineText) -> ServerText:
+        """Return the condition of a CHECK constraint."""
+        subject, code = f"CHECK constraint '{check.name}'", "DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT"
+        return cls(subject, check.text, code, engine, _read(engine))
+
+    @classmethod
+    def of_generated(cls, rule: Generated, engine: EngineText) -> ServerText:
+        """Return the value of a generated column."""
+        subject, code = f"the generated column '{rule.column.name}'", "DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN"
+        return cls(subject, rule.text, code, engine, _read(engine))
+
+
+def _read(engine: EngineText) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(reference.path[0] for reference in engine.reads))
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedRows:
+    """Rows with the columns that say whether conditions are true.
+
+    Args:
+        config: of the table, with the rules that are left to the writer.
+        checks: of these columns.
+    """
+
+    rows: DataFrame
+    config: TableConfig
+    checks: tuple[RowCheck, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Condition:
+    """A condition on rows, and its name and text in errors.
+
+    Args:
+        holds: never null.
+    """
+
+    source: ServerText
+    holds: Column
+    name: str
+    text: str
+
+
+def checked_by_server(rows: DataFrame, config: TableConfig) -> CheckedRows:
+    """Return the rows with the generated columns that only Spark can evaluate, and with a column for each such condition.
+
+    A generated column that the rows have is compared with its expression, which is a condition too.
+
+    Args:
+        rows: columns are matched by name.
+
+    Raises the errors of `server_column`; `Unsupported` for an expression over a column that the writer fills in.
+    """
+    checks = [(check, engine) for check in constraints_of(config).checks if (engine := engine_text_in(check.condition))]
+    keys = {f"{_CONSTRAINTS}{check.name}" for check, _ in checks} & config.metadata.configuration.keys()
+    generated = _generated_by_server(config)
+    if len(keys) < len(checks) or not (checks or generated):  # an invariant is not a property
+        return CheckedRows(rows, config)
+    spark, given = rows.sparkSession, rows.columns
+    present = {name.lower() for name in given}
+    missing = {rule.column.name: text for rule, text in generated if rule.column.name.lower() not in present}
+    written, at_hand = [*given, *missing], list(given)
+    if missing:
+        fitted = _fitted(given, config, missing.values())
+        values = [_value(spark, config, name, text).alias(name) for name, text in missing.items()]
+        rows, at_hand = _selected(rows, fitted).select("*", *values), [*fitted, *missing]
+    conditions = [_check(spark, config, check, engine) for check, engine in checks]
+    conditions += [_comparison(spark, config, *each) for each in generated if each[0].column.name not in missing]
+    rows = _selected(rows, _fitted(at_hand, config, [condition.source for condition in conditions]))
+    flags = {f"{_FLAG}{number}": condition for number, condition in enumerate(conditions)}
+    return CheckedRows(
+        rows.select(*(sf.col(quote_identifier(name)) for name in written), *(flags[name].holds.alias(name) for name in flags)),
+        _left_to_writer(config, keys, {rule.column.name for rule, _ in generated}),
+        tuple(RowCheck(name, each.name, each.text, each.source.columns) for name, each in flags.items()),
+    )
+
+
+def check_new_by_server(spark: SparkSession, config: TableConfig) -> None:
+    """Check a new table like `check_new`; the server determines the types of generated columns that only Spark can evaluate.
+
+    Raises the errors of `check_new` and of `server_column`.
+    """
+    generated = _generated_by_server(config)
+    check_new(config, evaluated={rule.column.name for rule, _ in generated})
+    shape = local_frame(spark, (), to_spark_schema(nullable_schema(base_columns(config.schema)))) if generated else None
+    for rule, text in generated:
+        assert shape is not None
+        try:
+            schema = shape.select(server_column(spark, config, text).alias(rule.column.name)).schema
+        except AnalysisException as error:
+            if not str(error.getCondition()).startswith("UNRESOLVED_COLUMN"):
+                raise
+            raise cannot_enforce(config.table, text.subject, replace(text.engine, code="DELTA_COLUMN_NOT_FOUND")) from error
+        check_generated_type(rule, from_spark_schema(schema).fields[0].data_type, config.table)
+
+
+def _generated_by_server(config: TableConfig) -> list[tuple[Generated, ServerText]]:
+    """Return the generated columns that only Spark can evaluate."""
+    generated = constraints_of(config).generated
+    return [
+        (rule, ServerText.of_generated(rule, engine)) for rule in generated if (engine := engine_text_in(rule.value)) is not None
+    ]
+
+
+def _check(spark: SparkSession, config: TableConfig, check: Check, engine: EngineText) -> _Condition:
+    source = ServerText.of_check(check, engine)
+    return _Condition(source, server_condition(spark, config, source), check.name, check.text)
+
+
+def _comparison(spark: SparkSession, config: TableConfig, rule: Generated, text: ServerText) -> _Condition:
+    """Return the condition that the values of a generated column are those of its expression."""
+    name = rule.column.name
+    own = quote_identifier(name)
+    holds = sf.col(own).eqNullSafe(_value(spark, config, name, text))
+    return _Condition(replace(text, columns=(*text.columns, name)), holds, GENERATED, f"{own} <=> {rule.text}")
+
+
+def _value(spark: SparkSession, config: TableConfig, name: str, text: ServerText) -> Column:
+    """Return the value of a generated column as the table stores it."""
+    return _stored(server_column(spark, config, text), config, name)
+
+
+def _stored(values: Column, config: TableConfig, name: str) -> Column:
+    field = config.schema.field(name)
+    stored = values.cast(to_spark_schema(StructType((field,)))[0].dataType)
+    is_partition_text = field.name in config.partition_columns and str(field.data_type) == "string"
+    return sf.nullif(stored, sf.lit("")) if is_partition_text else stored
+
+
+def _fitted(names: Sequence[str], config: TableConfig, texts: Iterable[ServerText]) -> dict[str, Column]:
+    """Return the columns of rows, those that expressions read as the table stores them; missing ones are null."""
+    present = {name.lower(): name for name in names}
+    columns = {name: sf.col(quote_identifier(name)) for name in names}
+    for text in texts:
+        for name in text.columns:
+            own = present.get(name.lower())
+            if own is None and is_filled_in(config.schema.field(name)):
+                why = f"the rows lack the column {name}, which the writer fills in afterwards. Give the rows that column"
+                raise _not_evaluated(config, text, why)
+            columns[own or name] = _stored(sf.lit(None) if own is None else sf.col(quote_identifier(own)), config, name)
+    return columns
+
+
+def _selected(rows: DataFrame, columns: Mapping[str, Column]) -> DataFrame:
+    return rows.select(*(values.alias(name) for name, values in columns.items()))
+
+
+def _left_to_writer(config: TableConfig, constraints: Collection[str], generated: Collection[str]) -> TableConfig:
+    """Return the configuration without the rules that the server evaluates: keys of CHECK constraints, names of generated columns."""
+    fields = [
+        replace(field, metadata={key: value for key, value in field.metadata.items() if key != GENERATION_EXPRESSION})
+        if field.name in generated
+        else field
+        for field in config.schema
+    ]
+    configuration = {key: text for key, text in config.metadata.configuration.items() if key not in constraints}
+    schema_string = StructType(tuple(fields)).to_json() if generated else config.metadata.schema_string
+    return replace(config, metadata=replace(config.metadata, configuration=configuration, schema_string=schema_string))
+
+
+def server_condition(spark: SparkSession, config: TableConfig, text: ServerText) -> Column:
+    """Return the condition of a CHECK constraint as a column that is never null; raises the errors of `server_column`."""
+    return sf.coalesce(server_column(spark, config, text), sf.lit(False))
+
+
+def server_column(spark: SparkSession, config: TableConfig, text: ServerText) -> Column:
+    """Return a condition or a value as a column.
+
+    Raises:
+        Unsupported: a text that does not pass the lists, or a setting under which it would have another meaning.
+        InvalidRequest: another error of `cannot_enforce`.
+    """
+    columns = [config.schema.field(reference.path[0]) for reference in text.engine.reads]
+    if any(is_collated(column) or has_char(column) for column in columns):
+        raise cannot_enforce(config.table, text.subject, text.engine)
+    refused = next(refused_parts(text.engine.text), None)
+    if refused is not None:
+        raise _not_evaluated(config, text, f"'{refused}' is not in the list of what a table may use there. Use another function")
+    for name, value in (*MEANING.items(), (BACKSLASHES, "false")):
+        actual = setting_of(spark, name)
+        if actual is not None and actual.lower() != value.lower():
+            raise _not_evaluated(config, text, f"it has another meaning with {name} = {actual}. Set it to {value}")
+    return sf.expr(str(text.engine))
+
+
+def _not_evaluated(config: TableConfig, text: ServerText, why: str) -> Unsupported:
+    """Return the error of an expression that the server does not evaluate; `why` ends with the remedy."""
+    return Unsupported(
+        f"Table {config.table}: {text.subject} ({text.text[:200]}) cannot be evaluated in a session of Spark Connect: {why}, or write in a "
+        "classic session. Nothing was written.",
+        code=text.code,
+        table=config.table,
+        expression=text.text[:1000],
+    )
+
+
+def refused_parts(text: str) -> Iterator[str]:
+    """Yield the parts of an expression that are not in the lists: calls, words, signs and comments."""
+    yield from (mark for mark in ("--", "/*") if mark in text)
+    tokens = tokenize(text)
+    for place, token in enumerate(tokens):
+        before, after = (tokens[place - 1] if place else None), (tokens[place + 1] if place + 1 < len(tokens) else None)
+        if _is_refused(before, token, after):
+            yield token.text
+
+
+def _is_refused(before: Token | None, token: Token, after: Token | None) -> bool:
+    if token.is_word(*_REFUSED_WORDS) or (token.kind == SYMBOL and not set(token.text) <= _SIGNS):
+        return True
+    opens = after is not None and after.is_symbol("(")
+    if (
+        before is not None
+        and before.is_symbol("(")
+        and token.is_word(*_QUERY_WORDS)
+        and not (opens and token.is_word("MAP", "REDUCE"))
+    ):
+        return True
+    is_call = opens and token.name is not None and not token.is_word(*_BEFORE_BRACKETS)
+    return is_call and (str(token.name).lower() not in _FUNCTIONS or (before is not None and before.is_symbol(".")))

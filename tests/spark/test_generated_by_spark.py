@@ -1,0 +1,110 @@
+"""Generated columns that only Spark can evaluate, in a classic session and over Spark Connect."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql.types import LongType
+
+from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest, InvariantViolation, TahoeError
+from tahoe.tables import DeltaTable
+
+DIGESTS = {
+    "a": "0cc175b9c0f1b6a831c399e269772661",
+    "b": "92eb5ffee6ae2fec3ad71c777531578f",
+    "c": "4a8a08f09d37b73795649038408b5f33",
+}
+
+
+@pytest.fixture
+def table(either_session: Any, path: str) -> DeltaTable:
+    """Rows of three generated columns: two of them only Spark can evaluate, and one is the partition."""
+    either_session.sql(
+        f"CREATE TABLE delta.`{path}` (id BIGINT, word STRING, digest STRING GENERATED ALWAYS AS (md5(word)), "
+        "twice BIGINT GENERATED ALWAYS AS (id * 2), part STRING GENERATED ALWAYS AS (translate(word, 'abc', 'xyz'))) USING delta "
+        "PARTITIONED BY (part) TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
+    )
+    either_session.sql(f"INSERT INTO delta.`{path}` (id, word) VALUES (1, 'a'), (2, 'b')")
+    return DeltaTable.forPath(either_session, path)
+
+
+def rows_of(table: DeltaTable) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row) for row in table.toDF().select("id", "word", "digest", "twice", "part").collect())
+
+
+def row(number: int, word: str) -> tuple[Any, ...]:
+    return number, word, DIGESTS[word], number * 2, word.translate(str.maketrans("abc", "xyz"))
+
+
+def test_missing_values_are_computed_and_present_ones_compared(either_session: Any, table: DeltaTable, path: str) -> None:
+    assert rows_of(table) == [row(1, "a"), row(2, "b")]
+    either_session.sql(f"INSERT INTO delta.`{path}` (digest, word, id) VALUES ('{DIGESTS['c']}', 'c', 3), (NULL, NULL, NULL)")
+    either_session.sql(f"DELETE FROM delta.`{path}` WHERE id IS NULL")
+    assert rows_of(table)[2:] == [row(3, "c")]
+    with pytest.raises(InvariantViolation, match=r"`digest` <=> md5\(word\)") as raised:
+        either_session.sql(f"INSERT INTO delta.`{path}` (digest, word, id) VALUES ('{DIGESTS['c']}', 'a', 4)")
+    assert raised.value.facts["values"] == {"digest": DIGESTS["c"], "word": "a"}
+    assert len(rows_of(table)) == 3
+
+
+def test_rows_of_a_dataframe(either_session: Any, table: DeltaTable, path: str) -> None:
+    frame = either_session.createDataFrame([("c", 3)], "WORD string, id int").selectExpr("id", "WORD")
+    frame.write.format("delta").mode("append").save(path)
+    assert rows_of(table)[2:] == [row(3, "c")]
+    frame.selectExpr("9L id", "WORD").write.format("delta").mode("overwrite").option("replaceWhere", "part = 'z'").save(path)
+    assert rows_of(table) == [row(1, "a"), row(2, "b"), row(9, "c")]
+
+
+def test_changed_rows_are_computed_again(either_session: Any, table: DeltaTable, path: str) -> None:
+    table.update("id = 1", {"word": "'c'"})
+    source = either_session.createDataFrame([(2, "a"), (5, "b")], "id long, word string").alias("s")
+    clauses = table.alias("t").merge(source, "t.id = s.id").whenMatchedUpdate(set={"word": "s.word"})
+    clauses.whenNotMatchedInsert(values={"id": "s.id", "word": "s.word"}).execute()
+    assert rows_of(table) == [row(1, "c"), row(2, "a"), row(5, "b")]
+    feed = either_session.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 3).load(path)
+    inserted = feed.where("_change_type in ('insert', 'update_postimage')").select("id", "digest").collect()
+    assert sorted(map(tuple, inserted)) == [(2, DIGESTS["a"]), (5, DIGESTS["b"])]
+    with pytest.raises(InvariantViolation, match="digest"):
+        table.update("id = 1", {"digest": "'x'"})
+
+
+def test_a_constraint_over_a_generated_column(either_session: Any, table: DeltaTable, path: str) -> None:
+    either_session.sql(f"ALTER TABLE delta.`{path}` ADD CONSTRAINT begins CHECK (regexp_count(digest, '^[09]') = 1)")
+    with pytest.raises(InvariantViolation, match="begins"):
+        either_session.sql(f"INSERT INTO delta.`{path}` (id, word) VALUES (3, 'c')")
+    either_session.sql(f"INSERT INTO delta.`{path}` (id, word) VALUES (3, 'a')")
+    assert rows_of(table)[2:] == [row(3, "a")]
+
+
+def test_the_builder(either_session: Any, path: str) -> None:
+    builder = DeltaTable.create(either_session).location(path).addColumn("word", "string")
+    table = builder.addColumn("length", LongType(), generatedAlwaysAs="CAST(levenshtein(word, '') AS BIGINT)").execute()
+    either_session.createDataFrame([("four",)], "word string").write.format("delta").mode("append").save(path)
+    assert [tuple(found) for found in table.toDF().collect()] == [("four", 4)]
+    assert Table(path).snapshot().schema.field("length").is_generated
+
+
+@pytest.mark.parametrize(
+    ("definition", "code"),
+    [
+        ("d INT GENERATED ALWAYS AS (md5(word))", "DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH"),
+        ("d STRING GENERATED ALWAYS AS (md5(nothing))", "DELTA_INVALID_GENERATED_COLUMN_REFERENCES"),
+        (
+            "d STRING GENERATED ALWAYS AS (md5(word)), e STRING GENERATED ALWAYS AS (md5(d))",
+            "DELTA_INVALID_GENERATED_COLUMN_REFERENCES",
+        ),
+        ("d STRING GENERATED ALWAYS AS (uuid())", None),
+        ("d BIGINT GENERATED ALWAYS AS (sum(id))", None),
+        ("d STRING GENERATED ALWAYS AS (reflect('java.lang.System', 'getProperty', word))", None),
+    ],
+)
+def test_expressions_that_are_refused(either_session: Any, path: str, definition: str, code: str | None) -> None:
+    with pytest.raises(Exception) as raised:  # noqa: PT011 - of PySpark or Tahoe, by the kind of session
+        either_session.sql(f"CREATE TABLE delta.`{path}` (id BIGINT, word STRING, {definition}) USING delta")
+    assert not Path(path, "_delta_log").exists()
+    if code is not None and isinstance(raised.value, TahoeError):
+        assert isinstance(raised.value, InvalidRequest)
+        assert raised.value.code == code

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import reduce
 from operator import and_
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
@@ -46,6 +47,7 @@ from tahoe.spark.names.settings import look_at_settings, settings_read_once
 from tahoe.spark.versions.connect_frames import alias_of, checkpointed
 from tahoe.spark.write.fitting import columns_of
 from tahoe.spark.write.idempotent import resetting_version
+from tahoe.spark.write.server_rules import with_generated
 from tahoe.txn.transaction import Operation, Transaction
 
 
@@ -93,6 +95,7 @@ def _replacing(rows: RemoteRows, data: DataFrame, request: Insert) -> Operation:
         condition = resolve_condition(version, options.replace_where, "replaceWhere")
         columns = config.schema.names if condition.meaning is None else condition.meaning.columns
         if check_replaced(columns, config, options):
+            data = with_generated(data, config, columns)
             named = data if request.alias is None else data.alias(request.alias)
             data = fulfilling(named, options.replace_where, sf.raise_error(MISMATCH))
     try:
@@ -116,7 +119,7 @@ def _stored(data: DataFrame) -> DataFrame:
 
 def _of_replacing(error: Exception, request: Insert, config: TableConfig) -> Exception:
     """Return the error with the option of the write that replaces rows, as in a classic session."""
-    if MISMATCH in str(error) and request.options.replace_where is not None:
+    if MISMATCH in str(error) and not isinstance(error, AnalysisException) and request.options.replace_where is not None:
         return mismatch(config, request.options.replace_where)
     return violation_of_replacing(request, error) if isinstance(error, InvariantViolation) else error
 

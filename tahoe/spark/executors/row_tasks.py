@@ -191,6 +191,6 @@ def _fulfilling(target: NewFiles, rows: pa.RecordBatch) -> pa.RecordBatch:
     for check in target.checks:
         broken = pc.index(rows.column(check.column), False).as_py()
         if broken >= 0:
-            (row,) = rows.slice(broken, 1).to_pylist()
-            raise violated(target.config.table, check.name, check.text, {name: row.get(name) for name in check.reads})
+            values = {name.lower(): column[broken].as_py() for name, column in zip(rows.schema.names, rows.columns, strict=True)}
+            raise violated(target.config.table, check.name, check.text, {name: values.get(name.lower()) for name in check.reads})
     return rows.drop_columns([check.column for check in target.checks]) if target.checks else rows

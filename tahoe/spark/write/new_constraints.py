@@ -50,7 +50,7 @@ def _rows_of(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
 
 
 def _counted_by_server(spark: SparkSession, snapshot: Snapshot, check: Check, engine: EngineText) -> int:
-    holds, rows = server_condition(spark, snapshot.config, ServerText.of_check(check, engine)), _rows_of(spark, snapshot)
+    holds, rows = server_condition(spark, snapshot.config, ServerText.of_check(check)), _rows_of(spark, snapshot)
     data_type = rows.select(sf.expr(str(engine))).schema[0].dataType
     if data_type != BooleanType():
         raise InvalidRequest(

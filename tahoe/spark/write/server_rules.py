@@ -17,7 +17,7 @@ from pyspark.sql import functions as sf
 
 from tahoe.base.exceptions import Unsupported
 from tahoe.expr.parse.lexer import SYMBOL
-from tahoe.expr.tree.expression import EngineText, engine_text_in
+from tahoe.expr.tree.expression import EngineText, Expression, engine_text_in, references_of
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import (
@@ -30,6 +30,7 @@ from tahoe.protocol.constraints import (
     check_new,
     constraints_of,
     is_filled_in,
+    spark_text,
 )
 from tahoe.schema.collations import is_collated
 from tahoe.schema.text_limits import has_char
@@ -92,7 +93,7 @@ _SIGNS = frozenset("()+-*/%=<>!&|^~[],.:")
 
 @dataclass(frozen=True, slots=True)
 class ServerText:
-    """A condition or a value that only Spark can evaluate.
+    """A condition or a value that the server evaluates.
 
     Args:
         subject: its name, for messages.
@@ -104,24 +105,24 @@ class ServerText:
     subject: str
     text: str
     code: str
-    engine: EngineText
+    expression: Expression
     columns: tuple[str, ...]
 
     @classmethod
-    def of_check(cls, check: Check, engine: EngineText) -> ServerText:
+    def of_check(cls, check: Check) -> ServerText:
         """Return the condition of a CHECK constraint."""
         subject, code = f"CHECK constraint '{check.name}'", "DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT"
-        return cls(subject, check.text, code, engine, _read(engine))
+        return cls(subject, check.text, code, check.condition, _read(check.condition))
 
     @classmethod
-    def of_generated(cls, rule: Generated, engine: EngineText) -> ServerText:
+    def of_generated(cls, rule: Generated) -> ServerText:
         """Return the value of a generated column."""
         subject, code = f"the generated column '{rule.column.name}'", "DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN"
-        return cls(subject, rule.text, code, engine, _read(engine))
+        return cls(subject, rule.text, code, rule.value, _read(rule.value))
 
 
-def _read(engine: EngineText) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(reference.path[0] for reference in engine.reads))
+def _read(expression: Expression) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(reference.path[0] for reference in references_of(expression)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,28 +163,58 @@ def checked_by_server(rows: DataFrame, config: TableConfig) -> CheckedRows:
 
     Raises the errors of `server_column`; `Unsupported` for an expression over a column that the writer fills in.
     """
-    checks = [(check, engine) for check in constraints_of(config).checks if (engine := engine_text_in(check.condition))]
-    keys = {f"{_CONSTRAINTS}{check.name}" for check, _ in checks} & config.metadata.configuration.keys()
-    generated = _generated_by_server(config)
+    constraints = constraints_of(config)
+    checks = [check for check in constraints.checks if engine_text_in(check.condition)]
+    keys = {f"{_CONSTRAINTS}{check.name}" for check in checks} & config.metadata.configuration.keys()
+    generated = [rule for rule in constraints.generated if engine_text_in(rule.value)]
     if len(keys) < len(checks) or not (checks or generated):  # an invariant is not a property
         return CheckedRows(rows, config)
     spark, given = rows.sparkSession, rows.columns
-    present = {name.lower() for name in given}
-    missing = {rule.column.name: text for rule, text in generated if rule.column.name.lower() not in present}
-    written, at_hand = [*given, *missing], list(given)
-    if missing:
-        fitted = _fitted(given, config, missing.values())
-        values = [_value(spark, config, name, text).alias(name) for name, text in missing.items()]
-        rows, at_hand = _selected(rows, fitted).select("*", *values), [*fitted, *missing]
-    conditions = [_check(spark, config, check, engine) for check, engine in checks]
-    conditions += [_comparison(spark, config, *each) for each in generated if each[0].column.name not in missing]
-    rows = _selected(rows, _fitted(at_hand, config, [condition.source for condition in conditions]))
+    present, read = {name.lower() for name in given}, {name for check in checks for name in _read(check.condition)}
+    absent = [rule for rule in constraints.generated if rule.column.name.lower() not in present]
+    # A condition may also read a generated column that Tahoe would compute after it.
+    missing = {
+        rule.column.name: ServerText.of_generated(rule) for rule in absent if rule in generated or rule.column.name in read
+    }
+    written = [*given, *missing]
+    completed, at_hand = _completed(rows, given, config, missing)
+    conditions = [_check(spark, config, check) for check in checks]
+    conditions += [_comparison(spark, config, rule) for rule in generated if rule.column.name not in missing]
+    fitted = _selected(completed, _fitted(at_hand, config, [condition.source for condition in conditions]))
     flags = {f"{_FLAG}{number}": condition for number, condition in enumerate(conditions)}
     return CheckedRows(
-        rows.select(*(sf.col(quote_identifier(name)) for name in written), *(flags[name].holds.alias(name) for name in flags)),
-        _left_to_writer(config, keys, {rule.column.name for rule, _ in generated}),
+        fitted.select(*(sf.col(quote_identifier(name)) for name in written), *(flags[name].holds.alias(name) for name in flags)),
+        _left_to_writer(config, keys, {*missing, *(rule.column.name for rule in generated)}),
         tuple(RowCheck(name, each.name, each.text, each.source.columns) for name, each in flags.items()),
     )
+
+
+def with_generated(rows: DataFrame, config: TableConfig, names: Collection[str]) -> DataFrame:
+    """Return the rows with these generated columns, as far as the rows lack them; raises the errors of `server_column`.
+
+    Args:
+        names: of any columns; only generated ones count.
+    """
+    given = rows.columns
+    present = {name.lower() for name in given}
+    rules = [rule for rule in constraints_of(config).generated if rule.column.name in names]
+    missing = {rule.column.name: ServerText.of_generated(rule) for rule in rules if rule.column.name.lower() not in present}
+    return _completed(rows, given, config, missing)[0]
+
+
+def _completed(
+    rows: DataFrame, given: Sequence[str], config: TableConfig, missing: Mapping[str, ServerText]
+) -> tuple[DataFrame, list[str]]:
+    """Return the rows with missing generated columns, and the names of all their columns.
+
+    Args:
+        given: the names of the rows' columns, which are a request to the server.
+    """
+    if not missing:
+        return rows, list(given)
+    fitted = _fitted(given, config, missing.values())
+    values = [_value(rows.sparkSession, config, name, text).alias(name) for name, text in missing.items()]
+    return _selected(rows, fitted).select("*", *values), [*fitted, *missing]
 
 
 def check_new_by_server(spark: SparkSession, config: TableConfig) -> None:
@@ -191,36 +222,30 @@ def check_new_by_server(spark: SparkSession, config: TableConfig) -> None:
 
     Raises the errors of `check_new` and of `server_column`.
     """
-    generated = _generated_by_server(config)
-    check_new(config, evaluated={rule.column.name for rule, _ in generated})
+    generated = [rule for rule in constraints_of(config).generated if engine_text_in(rule.value)]
+    check_new(config, evaluated={rule.column.name for rule in generated})
     shape = local_frame(spark, (), to_spark_schema(nullable_schema(base_columns(config.schema)))) if generated else None
-    for rule, text in generated:
+    for rule in generated:
         assert shape is not None
+        text = ServerText.of_generated(rule)
         try:
             schema = shape.select(server_column(spark, config, text).alias(rule.column.name)).schema
         except AnalysisException as error:
             if not str(error.getCondition()).startswith("UNRESOLVED_COLUMN"):
                 raise
-            raise cannot_enforce(config.table, text.subject, replace(text.engine, code="DELTA_COLUMN_NOT_FOUND")) from error
+            unknown = EngineText(rule.text, (), "DELTA_COLUMN_NOT_FOUND", str(error).partition(" SQLSTATE")[0])
+            raise cannot_enforce(config.table, text.subject, unknown) from error
         check_generated_type(rule, from_spark_schema(schema).fields[0].data_type, config.table)
 
 
-def _generated_by_server(config: TableConfig) -> list[tuple[Generated, ServerText]]:
-    """Return the generated columns that only Spark can evaluate."""
-    generated = constraints_of(config).generated
-    return [
-        (rule, ServerText.of_generated(rule, engine)) for rule in generated if (engine := engine_text_in(rule.value)) is not None
-    ]
-
-
-def _check(spark: SparkSession, config: TableConfig, check: Check, engine: EngineText) -> _Condition:
-    source = ServerText.of_check(check, engine)
+def _check(spark: SparkSession, config: TableConfig, check: Check) -> _Condition:
+    source = ServerText.of_check(check)
     return _Condition(source, server_condition(spark, config, source), check.name, check.text)
 
 
-def _comparison(spark: SparkSession, config: TableConfig, rule: Generated, text: ServerText) -> _Condition:
+def _comparison(spark: SparkSession, config: TableConfig, rule: Generated) -> _Condition:
     """Return the condition that the values of a generated column are those of its expression."""
-    name = rule.column.name
+    name, text = rule.column.name, ServerText.of_generated(rule)
     own = quote_identifier(name)
     holds = sf.col(own).eqNullSafe(_value(spark, config, name, text))
     return _Condition(replace(text, columns=(*text.columns, name)), holds, GENERATED, f"{own} <=> {rule.text}")
@@ -281,17 +306,20 @@ def server_column(spark: SparkSession, config: TableConfig, text: ServerText) ->
         Unsupported: a text that does not pass the lists, or a setting under which it would have another meaning.
         InvalidRequest: another error of `cannot_enforce`.
     """
-    columns = [config.schema.field(reference.path[0]) for reference in text.engine.reads]
-    if any(is_collated(column) or has_char(column) for column in columns):
-        raise cannot_enforce(config.table, text.subject, text.engine)
-    refused = next(refused_parts(text.engine.text), None)
-    if refused is not None:
-        raise _not_evaluated(config, text, f"'{refused}' is not in the list of what a table may use there. Use another function")
+    engine = engine_text_in(text.expression)
+    if engine is not None:
+        if any(is_collated(column) or has_char(column) for column in map(config.schema.field, text.columns)):
+            raise cannot_enforce(config.table, text.subject, engine)
+        refused = next(refused_parts(engine.text), None)
+        if refused is not None:
+            raise _not_evaluated(
+                config, text, f"'{refused}' is not in the list of what a table may use there. Use another function"
+            )
     for name, value in (*MEANING.items(), (BACKSLASHES, "false")):
         actual = setting_of(spark, name)
         if actual is not None and actual.lower() != value.lower():
             raise _not_evaluated(config, text, f"it has another meaning with {name} = {actual}. Set it to {value}")
-    return sf.expr(str(text.engine))
+    return sf.expr(spark_text(text.expression) if engine is None else str(engine))
 
 
 def _not_evaluated(config: TableConfig, text: ServerText, why: str) -> Unsupported:

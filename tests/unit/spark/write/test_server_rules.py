@@ -7,7 +7,6 @@ from typing import Any, cast
 import pytest
 
 from tahoe.base.exceptions import Unsupported
-from tahoe.expr.tree.expression import engine_text_in
 from tahoe.protocol.actions import Metadata, Protocol
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import constraints_of
@@ -80,8 +79,6 @@ def test_a_setting_with_which_the_text_has_another_meaning_is_refused(monkeypatc
     schema = '{"type":"struct","fields":[{"name":"v","type":"string","nullable":true,"metadata":{}}]}'
     config = TableConfig(Protocol(1, 3), Metadata("id", schema, configuration=configuration), "memory://t")
     [check] = constraints_of(config).checks
-    engine = engine_text_in(check.condition)
-    assert engine is not None
     monkeypatch.setattr(server_rules, "setting_of", lambda _, name: "true" if name == setting else None)
     with pytest.raises(Unsupported, match=setting.rpartition(".")[2]):
-        server_rules.server_column(cast("Any", None), config, server_rules.ServerText.of_check(check, engine))
+        server_rules.server_column(cast("Any", None), config, server_rules.ServerText.of_check(check))

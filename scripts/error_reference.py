@@ -65,9 +65,11 @@ def _of_module(tree: ast.Module) -> Iterator[Message]:
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or not node.func.id[0].isupper():
             continue
         code = next((keyword.value for keyword in node.keywords if keyword.arg == "code"), None)
-        name = constants.get(code.id) if isinstance(code, ast.Name) else code.value if isinstance(code, ast.Constant) else None
-        if isinstance(name, str) and node.args and (text := _text(node.args[0])) is not None:
-            yield Message(name, node.func.id, text)
+        codes = [code.body, code.orelse] if isinstance(code, ast.IfExp) else [code]
+        names = [constants.get(each.id) if isinstance(each, ast.Name) else getattr(each, "value", None) for each in codes]
+        text = _text(node.args[0]) if node.args else None
+        if text is not None:
+            yield from (Message(name, node.func.id, text) for name in names if isinstance(name, str))
 
 
 def _text(node: ast.expr) -> str | None:

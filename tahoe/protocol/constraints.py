@@ -106,13 +106,6 @@ class Constraints:
             if engine := engine_text_in(expression):
                 raise cannot_enforce(self.table, subject, engine)
 
-    def with_evaluator(self) -> Constraints:
-        """Return the constraints that Tahoe's own evaluator can check: enough for rewriting rows of the table unchanged."""
-        checks = tuple(rule for rule in self.checks if engine_text_in(rule.condition) is None)
-        return replace(
-            self, checks=checks, generated=tuple(rule for rule in self.generated if engine_text_in(rule.value) is None)
-        )
-
     def expressions(self) -> Iterator[tuple[Expression, str, str]]:
         """Yield each condition and each value of a generated column, with its text in the table and its name for messages."""
         yield from ((check.condition, check.text, f"CHECK constraint '{check.name}'") for check in self.checks)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -108,3 +110,61 @@ def test_expressions_that_are_refused(either_session: Any, path: str, definition
     if isinstance(either_session, ConnectSession):  # Spark rejects the statement itself in a classic session
         assert isinstance(raised.value, TahoeError)
         assert raised.value.code == code
+
+
+@pytest.fixture
+def in_california(either_session: Any) -> Iterator[Any]:
+    zone = either_session.conf.get("spark.sql.session.timeZone")
+    either_session.conf.set("spark.sql.session.timeZone", "America/Los_Angeles")
+    yield either_session
+    either_session.conf.set("spark.sql.session.timeZone", zone)
+
+
+def test_expressions_read_the_wall_clock_of_the_session(in_california: Any, path: str) -> None:
+    """Some are evaluated by Tahoe in the tasks of a server, some by Spark."""
+    in_california.sql(
+        f"CREATE TABLE delta.`{path}` (at TIMESTAMP, day DATE GENERATED ALWAYS AS (CAST(at AS DATE)), "
+        "hour STRING GENERATED ALWAYS AS (lpad(hour(at), 2, '0')), seen TIMESTAMP DEFAULT TIMESTAMP'2026-01-31 00:00:00') USING delta "
+        "TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')"
+    )
+    at = "TIMESTAMP'2026-01-01 23:00:00'"
+    in_california.sql(f"INSERT INTO delta.`{path}` (at) VALUES ({at})")
+    in_california.sql(f"ALTER TABLE delta.`{path}` ADD CONSTRAINT old CHECK (at < '2026-01-02 00:00:00')")
+    in_california.sql(f"INSERT INTO delta.`{path}` (at, day) VALUES ({at}, DATE'2026-01-01')")
+    in_california.sql(f"UPDATE delta.`{path}` SET at = at + INTERVAL 1 MINUTE")
+    expected = ("2026-01-01 23:01:00", date(2026, 1, 1), "23", "2026-01-31 00:00:00")
+    found = in_california.sql(f"SELECT CAST(at AS STRING), day, hour, CAST(seen AS STRING) FROM delta.`{path}`").collect()
+    assert list(map(tuple, found)) == [expected] * 2
+    with pytest.raises(InvariantViolation, match="day"):
+        in_california.sql(f"INSERT INTO delta.`{path}` (at, day) VALUES ({at}, DATE'2026-01-02')")
+    with pytest.raises(InvariantViolation, match="old"):
+        in_california.sql(f"INSERT INTO delta.`{path}` (at) VALUES (TIMESTAMP'2026-01-02 01:00:00')")
+
+
+def test_a_stream_reads_the_wall_clock_of_the_session(in_california: Any, path: str) -> None:
+    rows = in_california.sql("SELECT TIMESTAMP'2026-01-01 23:00:00' AS at")
+    rows.write.format("delta").save(f"{path}/source")
+    in_california.sql(
+        f"CREATE TABLE delta.`{path}/target` (at TIMESTAMP, day DATE GENERATED ALWAYS AS (CAST(at AS DATE))) USING delta"
+    )
+    stream = in_california.readStream.format("delta").load(f"{path}/source").writeStream.format("delta")
+    stream.option("checkpointLocation", f"{path}/checkpoint").trigger(availableNow=True).start(
+        f"{path}/target"
+    ).awaitTermination()
+    assert in_california.read.format("delta").load(f"{path}/target").first().day == date(2026, 1, 1)
+
+
+def test_rows_are_copied_in_another_time_zone(in_california: Any, path: str) -> None:
+    in_california.sql(
+        f"CREATE TABLE delta.`{path}` (id BIGINT, at TIMESTAMP, day DATE GENERATED ALWAYS AS (CAST(at AS DATE))) USING delta "
+        "TBLPROPERTIES ('delta.enableDeletionVectors' = 'false')"
+    )
+    rows = in_california.sql("SELECT id, TIMESTAMP'2026-01-01 23:00:00' AS at FROM range(0, 4, 1, 1)")
+    rows.write.format("delta").mode("append").save(path)
+    Table(path).delete("id = 0")
+    in_california.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    in_california.sql(f"DELETE FROM delta.`{path}` WHERE id = 1")
+    assert Table(path).to_arrow(columns=["id", "day"]).sort_by("id").to_pylist() == [
+        {"id": 2, "day": date(2026, 1, 1)},
+        {"id": 3, "day": date(2026, 1, 1)},
+    ]

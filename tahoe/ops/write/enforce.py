@@ -45,15 +45,15 @@ class Enforcer:
         completion: Completion | Defaults | TaskCompletion | None = None,
         *,
         copied: bool = False,
+        time_zone: str = "UTC",
     ) -> Enforcer:
         """Return the enforcer for data with a schema. Raises for unenforceable constraints before the first row is read.
 
         Args:
-            copied: the rows are the table's own, unchanged; constraints that only Spark can check were checked when they were written.
+            copied: the rows are the table's own, unchanged; their writer checked them, perhaps in another time zone.
+            time_zone: in which expressions read the wall clock of a timestamp.
         """
-        constraints = constraints_of(config)
-        if copied:
-            constraints = constraints.with_evaluator()
+        constraints = Constraints(config.table) if copied else constraints_of(config, time_zone)
         constraints.require_evaluator()
         names = {name.lower() for name in data_schema.names}
         absent = tuple(column.column.name for column in constraints.generated if column.column.name.lower() not in names)

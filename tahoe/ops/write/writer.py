@@ -70,6 +70,7 @@ class WriterOptions:
         progress: receives the number of rows written.
         completion: supplies the values of identity columns; without it the data has them all.
         copied: the rows are the table's own, unchanged.
+        time_zone: in which the table's expressions read the wall clock of a timestamp.
     """
 
     max_rows_per_file: int | None = None
@@ -79,6 +80,7 @@ class WriterOptions:
     progress: Progress = silent
     completion: Completion | Defaults | TaskCompletion | None = None
     copied: bool = False
+    time_zone: str = "UTC"
 
 
 def write_arrow(
@@ -149,7 +151,7 @@ class _RowReporter:
 
 
 def _checked(config: TableConfig, schema: pa.Schema, layout: Layout, options: WriterOptions) -> Callable[[pa.Table], pa.Table]:
-    enforcer = Enforcer.of(config, schema, options.completion, copied=options.copied)
+    enforcer = Enforcer.of(config, schema, options.completion, copied=options.copied, time_zone=options.time_zone)
     conformed = partial(layout.conformed, are_valid=options.copied)
     return lambda table: enforcer.checked(table, conformed)
 

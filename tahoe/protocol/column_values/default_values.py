@@ -71,15 +71,17 @@ def defaults_of(schema: StructType, table: str, moment: Moment) -> Iterator[Defa
             yield default
 
 
-def constant_default(column: StructField, table: str, now_ms: int | None = None) -> Default | None:
-    """Return a column's default if it is one value in every session time zone; None if it is not, or there is none.
+def constant_default(column: StructField, table: str, now_ms: int | None = None, time_zone: str | None = None) -> Default | None:
+    """Return a column's default if it is one value; None if it is not, or there is none.
 
     Args:
         now_ms: the time of the statement; None for a value that is valid at all times.
+        time_zone: of the session; None for a value that is valid in every time zone.
 
     Raises: as `default_of`.
     """
-    moments = [Moment(ms, zone) for ms in ((0, _LATER_MS) if now_ms is None else (now_ms,)) for zone in _ZONES]
+    times, zones = (0, _LATER_MS) if now_ms is None else (now_ms,), _ZONES if time_zone is None else (time_zone,)
+    moments = [Moment(ms, zone) for ms in times for zone in zones]
     defaults = [default_of(column, table, moment) for moment in moments]
     first = defaults[0]
     if first is not None and isinstance(first.value, EngineText):

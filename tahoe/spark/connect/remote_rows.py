@@ -39,6 +39,7 @@ from tahoe.spark.jvm.translate import to_spark_schema, with_shown_metadata
 from tahoe.spark.portable.tasks import filled_in, note_numbers
 from tahoe.spark.scan.relation import Alias
 from tahoe.spark.versions.connect_frames import local_table
+from tahoe.spark.write.enforce import session_time_zone
 from tahoe.spark.write.fitting import nullable_schema
 from tahoe.spark.write.limited import limited_columns, with_limits_of_session
 from tahoe.spark.write.optimized import optimizes, rebalanced
@@ -163,7 +164,7 @@ class RemoteFiles:
         """
         stored = config_with_row_ids(self.config)
         rows = of_table(rows, stored.schema)
-        filled = None if copied else self.filled_in(rows.columns)
+        filled = None if copied else self.filled_in(rows.sparkSession, rows.columns)
         options = replace(self.options, copied=copied)
         checked = CheckedRows(rows, stored) if copied else checked_by_server(rows, stored)
         written = self._written(checked, filled, options)
@@ -182,7 +183,7 @@ class RemoteFiles:
         columns = rows.columns
         if optimizes(rows.sparkSession, self.config, optimized):
             rows = rebalanced(rows, [name for name in self.config.partition_columns if name in columns])
-        written = self._written(checked_by_server(rows, self.config), self.filled_in(columns), self.options)
+        written = self._written(checked_by_server(rows, self.config), self.filled_in(rows.sparkSession, columns), self.options)
         note_numbers(self.transaction, self.config, written)
         return [add for part in written for add in part.adds]
 
@@ -198,12 +199,13 @@ class RemoteFiles:
         return actions
 
     def _written(self, checked: CheckedRows, filled: FilledIn | None, options: WriterOptions) -> list[WrittenFiles]:
-        config = with_limits_of_session(checked.rows.sparkSession, checked.config)
+        spark = checked.rows.sparkSession
+        config, options = with_limits_of_session(spark, checked.config), replace(options, time_zone=session_time_zone(spark))
         return written_by(checked.rows, NewFiles(config, self.transaction.store, filled, options, checks=checked.checks))
 
-    def filled_in(self, columns: Iterable[str]) -> FilledIn:
+    def filled_in(self, spark: SparkSession, columns: Iterable[str]) -> FilledIn:
         """Return the values of the columns that rows lack."""
-        return filled_in(self.config, columns, self.transaction.clock.now_ms())
+        return filled_in(self.config, columns, self.transaction.clock.now_ms(), session_time_zone(spark))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,6 +49,8 @@ from tahoe.spark.jvm.storage import compact_remotely, reach_storage_by, reaches_
 from tahoe.spark.names.entries import parts_of, table_named
 from tahoe.spark.names.settings import settings_of, settings_read_once
 from tahoe.spark.names.temporary_views import copy_views, forget_view, note_view
+from tahoe.spark.portable.data_source_options import TIME_ZONE
+from tahoe.spark.write.enforce import session_time_zone
 from tahoe.spark.write.fitting import columns_of
 
 _FILTERS = "spark.sql.python.filterPushdown.enabled"
@@ -330,6 +332,7 @@ def _start(
         if proto.partitioning_column_names:
             # Spark does not pass the columns to a Python data source.
             writer.option("partitionBy", ",".join(proto.partitioning_column_names))
+        writer.option(TIME_ZONE, session_time_zone(spark))
         proto.options.update(without_secrets(spark, proto.options))
         options = without_secrets(spark, options)
     return original(writer, path, format, *rest, **options)

@@ -108,6 +108,7 @@ class Target:
         max_rows_per_file, compression: arguments of `tahoe.ops.write.writer.write_arrow`.
         demands: the table's requirements, for the message.
         rows: the columns as a PySpark schema, if the input is rows instead of Arrow batches.
+        time_zone: of the session.
     """
 
     config: TableConfig
@@ -117,6 +118,7 @@ class Target:
     compression: str | None
     demands: object = None
     rows: Any = None
+    time_zone: str = "UTC"
 
 
 def written_files(target: Target, items: Iterator[Any]) -> WrittenFiles:
@@ -131,7 +133,7 @@ def written_files(target: Target, items: Iterator[Any]) -> WrittenFiles:
         target.store,
         pa.RecordBatchReader.from_batches(first.schema, chain((first,), batches)),
         SYSTEM_CLOCK,
-        WriterOptions(target.max_rows_per_file, target.compression, completion=completion),
+        WriterOptions(target.max_rows_per_file, target.compression, completion=completion, time_zone=target.time_zone),
     )
     return WrittenFiles(tuple(adds), target.demands, completion.furthest)
 

@@ -58,11 +58,13 @@ from tahoe.spark.executors.shipped import sent_whole
 from tahoe.spark.jvm.translate import from_spark_schema, to_spark_schema, with_shown_metadata
 from tahoe.spark.names.options import read_request, travelling
 from tahoe.spark.portable.data_source_options import (
+    TIME_ZONE,
     option_of,
     partition_columns,
     stream_table_of,
     table_of,
     table_over,
+    time_zone_of,
 )
 from tahoe.spark.portable.file_metadata import metadata_of, scanned_files
 from tahoe.spark.portable.sent import Sent, opened
@@ -77,7 +79,8 @@ from tahoe.txn.after_commit import logged_after_commit
 class DeltaDataSource(Sent, DataSource):
     """``format("delta")`` of PySpark's own data source API.
 
-    Options: those of the native reader and writer (``versionAsOf``, ``mergeSchema``, …), and two more. ``partitionBy`` names the partition
+    Options: those of the native reader and writer (``versionAsOf``, ``mergeSchema``, …), and three more. ``timeZone`` is the time zone in
+    which a writer evaluates generated columns, constraints and defaults, UTC if it is not set. ``partitionBy`` names the partition
     columns of a new table, separated by commas. ``coordinator`` is the URL, without a password, of the database that ratifies the commits
     of a catalog-managed table, in the form of `tahoe.SqlCoordinator`; the processes that plan and commit query it, those that read files do
     not.
@@ -126,7 +129,11 @@ class DeltaDataSource(Sent, DataSource):
     def writer(self, schema: SparkStruct, overwrite: bool) -> DataSourceArrowWriter:
         """Return the writer for rows with these columns; every request that can be rejected is rejected here, before a task runs."""
         columns = partition_columns(self._options)
-        options = {key: value for key, value in self._options.items() if key.lower() not in ("partitionby", "coordinator")}
+        options = {
+            key: value
+            for key, value in self._options.items()
+            if key.lower() not in ("partitionby", "coordinator", TIME_ZONE.lower())
+        }
         request = insert_request(WriterCall("Overwrite" if overwrite else "Append", options, columns), {})
         replaces = request.matching.option if request.matching is not None else "replaceWhere"
         if request.matching is not None or request.options.replace_where is not None:
@@ -368,14 +375,22 @@ class _Writer(Sent, DataSourceArrowWriter):
         self._request = request
         self._coordinated_by = {key: value for key, value in options.items() if key.lower() == "coordinator"}
         self._config: TableConfig = prepare_schema(transaction, self._schema, request.options)
-        self._filled_in = filled_in(self._config, self._schema.names, table.clock.now_ms())
+        self._time_zone = time_zone_of(options)
+        self._filled_in = filled_in(self._config, self._schema.names, table.clock.now_ms(), self._time_zone)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         return written_files(self._target(), iterator)
 
     def _target(self) -> Target:
         files = self._request.files
-        return Target(self._config, self._store, self._filled_in, files.max_records_per_file, files.compression)
+        return Target(
+            self._config,
+            self._store,
+            self._filled_in,
+            files.max_records_per_file,
+            files.compression,
+            time_zone=self._time_zone or "UTC",
+        )
 
     def _task(self) -> object:
         return sent_whole(worker.message, written_files, self._target())

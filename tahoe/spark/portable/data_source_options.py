@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from tahoe.coordinator.coordinator import Coordinator
 
 
+TIME_ZONE = "timeZone"
+"""The option of a writer for the time zone of the session."""
 _COORDINATOR = "coordinator"
 _VARIABLE = "TAHOE_COORDINATOR"
 
@@ -84,6 +86,11 @@ def storage_settings(path: str, options: Mapping[str, str]) -> dict[str, str]:
 def option_of(options: Mapping[str, str], name: str, default: str) -> str:
     """Return an option by its name."""
     return next((value for key, value in options.items() if key.lower() == name.lower()), default)
+
+
+def time_zone_of(options: Mapping[str, str]) -> str | None:
+    """Return the session's time zone in the option ``timeZone``, which Spark does not tell a data source; None if it is not set."""
+    return option_of(options, TIME_ZONE, "") or None
 
 
 def partition_columns(options: Mapping[str, str]) -> list[str] | None:

@@ -28,7 +28,7 @@ from tahoe.spark.executors import worker
 from tahoe.spark.executors.data_source_tasks import FilledIn, Target, WrittenFiles, refused, written_files
 from tahoe.spark.executors.shipped import sent_whole
 from tahoe.spark.jvm.translate import from_spark_schema
-from tahoe.spark.portable.data_source_options import option_of, partition_columns, storage_settings
+from tahoe.spark.portable.data_source_options import TIME_ZONE, option_of, partition_columns, storage_settings, time_zone_of
 from tahoe.spark.portable.sent import Sent, opened
 from tahoe.spark.portable.tasks import discard, filled_in, finish_conversions, note_numbers
 from tahoe.spark.sink.sink_request import sink_request
@@ -55,9 +55,9 @@ def stream_writer(table: Table, schema: SparkStruct, options: Mapping[str, str],
             code="TAHOE_NO_CHECKPOINT_LOCATION",
             table=table.url,
         )
-    writer_options = {key: text for key, text in options.items() if key.lower() != "partitionby"}
+    writer_options = {key: text for key, text in options.items() if key.lower() not in ("partitionby", TIME_ZONE.lower())}
     request = sink_request("complete" if overwrite else "append", partition_columns(options), writer_options, {})
-    return _StreamWriter(table, schema, request, checkpoint, storage_settings(checkpoint, options))
+    return _StreamWriter(table, schema, request, checkpoint, storage_settings(checkpoint, options), time_zone_of(options))
 
 
 class _StreamWriter(Sent, StreamWriterBase):
@@ -65,7 +65,15 @@ class _StreamWriter(Sent, StreamWriterBase):
 
     kind = StreamWriterBase.__name__
 
-    def __init__(self, table: Table, schema: SparkStruct, request: Insert, checkpoint: str, storage: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        table: Table,
+        schema: SparkStruct,
+        request: Insert,
+        checkpoint: str,
+        storage: Mapping[str, str],
+        time_zone: str | None,
+    ) -> None:
         self._store = table.store
         self._spark_schema = schema
         self._schema = nullable_schema(from_spark_schema(schema))
@@ -73,19 +81,21 @@ class _StreamWriter(Sent, StreamWriterBase):
         self._request = request
         self._checkpoint, self._storage = checkpoint, dict(storage)
         self._config = self._config_now(table)
-        self._filled_in = filled_in(self._config, self._schema.names, None)
+        self._time_zone = time_zone
+        self._filled_in = filled_in(self._config, self._schema.names, None, time_zone)
 
     def write(self, iterator: Iterator[object]) -> WriterCommitMessage:
         """Write one task's rows: Arrow batches, or rows if this Spark version passes no batches to a stream's sink."""
         config, filled = self._config, self._filled_in
         if filled.identities:  # each batch continues the values of the previous one
             config = self._config_now(Table(self._store.url, store=self._store))
-            filled = filled_in(config, self._schema.names, None)
+            filled = filled_in(config, self._schema.names, None, self._time_zone)
         return written_files(self._target(config, filled), iterator)
 
     def _target(self, config: TableConfig, filled: FilledIn) -> Target:
         files, rows = self._request.files, None if TAKES_BATCHES else self._spark_schema
-        return Target(config, self._store, filled, files.max_records_per_file, files.compression, demands(config), rows)
+        zone = self._time_zone or "UTC"
+        return Target(config, self._store, filled, files.max_records_per_file, files.compression, demands(config), rows, zone)
 
     def _task(self) -> object:
         if self._filled_in.identities:

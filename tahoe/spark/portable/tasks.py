@@ -31,19 +31,22 @@ def finish_conversions(url: str) -> None:
     UNIFORM_RUNTIME.drain(_UNIFORM_SECONDS, _CATALOG_SECONDS, url)
 
 
-def filled_in(config: TableConfig, columns: Iterable[str], now_ms: int | None) -> FilledIn:
+def filled_in(config: TableConfig, columns: Iterable[str], now_ms: int | None, time_zone: str | None = None) -> FilledIn:
     """Return the values that tasks fill in for missing columns.
 
     Args:
         columns: the columns of the rows.
         now_ms: the time of the statement; None if it is unknown, as in a stream, where one writer writes all batches.
+        time_zone: of the session; None if it is unknown.
 
     Raises:
         Unsupported: ``TAHOE_COLUMN_NOT_FILLED_IN``: a default that is the time of the statement if it is unknown, or depends on the
-            session's time zone, which a data source does not get.
+            session's time zone if that is unknown.
     """
     present = {name.lower() for name in columns}
-    constants = [value for column in config.schema if (value := constant_default(column, config.table, now_ms)) is not None]
+    constants = [
+        value for column in config.schema if (value := constant_default(column, config.table, now_ms, time_zone)) is not None
+    ]
     identities = identity_columns(config.schema, config.table)
     remedy = "Write with a classic session, or without Spark (tahoe.Table.append)."
     filled = {default.column.name for default in constants} | {column.name for column in identities}

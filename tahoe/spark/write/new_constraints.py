@@ -17,6 +17,7 @@ from tahoe.protocol.constraints import Check, Constraints
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import Jvm, is_classic
 from tahoe.spark.jvm.job_progress import jobs_shown_by
+from tahoe.spark.write.enforce import session_time_zone
 from tahoe.spark.write.server_rules import ServerText, server_condition
 from tahoe.spark.write.stored_expressions import StoredExpressions, session_of_stored_expressions
 from tahoe.sql.expression_text import in_brackets
@@ -41,7 +42,8 @@ def add_constraint(spark: SparkSession, table: Table, name: str, condition: str)
 
     transaction = table.begin()
     with shown(table.clock) as progress:
-        operation = stage_add_constraint(transaction, transaction.existing(), name, condition, partial(count, progress))
+        zone = session_time_zone(spark)
+        operation = stage_add_constraint(transaction, transaction.existing(), name, condition, partial(count, progress), zone)
     return table.commit(transaction, operation).version
 
 

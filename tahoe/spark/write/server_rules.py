@@ -39,12 +39,15 @@ from tahoe.spark.executors.row_tasks import RowCheck
 from tahoe.spark.jvm.local_rows import local_frame
 from tahoe.spark.jvm.translate import from_spark_schema, to_spark_schema
 from tahoe.spark.names.settings import setting_of
+from tahoe.spark.write.enforce import session_time_zone
 from tahoe.spark.write.fitting import nullable_schema
 from tahoe.spark.write.stored_expressions import BACKSLASHES, MEANING
 from tahoe.sql.dialect import QUERY_WORDS, Token, tokenize
 
 _FLAG = "__tahoe_check_"
 _CONSTRAINTS = "delta.constraints."
+_CHECK_REFUSED = "DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT"
+_GENERATED_REFUSED = "DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN"
 _TEXTS = """
     ascii base64 bit_length btrim char char_length character_length chr concat concat_ws contains crc32 decode elt encode endswith
     find_in_set format_number format_string get_json_object hash hex ilike initcap instr json_array_length json_object_keys lcase left len
@@ -98,27 +101,27 @@ class ServerText:
     Args:
         subject: its name, for messages.
         text: as the table states it.
-        code: the error class if the server may not evaluate it.
+        is_generated: whether it is the value of a generated column.
         columns: the columns that it needs, each once.
     """
 
     subject: str
     text: str
-    code: str
+    is_generated: bool
     expression: Expression
     columns: tuple[str, ...]
 
     @classmethod
     def of_check(cls, check: Check) -> ServerText:
         """Return the condition of a CHECK constraint."""
-        subject, code = f"CHECK constraint '{check.name}'", "DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT"
-        return cls(subject, check.text, code, check.condition, _read(check.condition))
+        subject = f"CHECK constraint '{check.name}'"
+        return cls(subject, check.text, False, check.condition, _read(check.condition))
 
     @classmethod
     def of_generated(cls, rule: Generated) -> ServerText:
         """Return the value of a generated column."""
-        subject, code = f"the generated column '{rule.column.name}'", "DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN"
-        return cls(subject, rule.text, code, rule.value, _read(rule.value))
+        subject = f"the generated column '{rule.column.name}'"
+        return cls(subject, rule.text, True, rule.value, _read(rule.value))
 
 
 def _read(expression: Expression) -> tuple[str, ...]:
@@ -163,13 +166,14 @@ def checked_by_server(rows: DataFrame, config: TableConfig) -> CheckedRows:
 
     Raises the errors of `server_column`; `Unsupported` for an expression over a column that the writer fills in.
     """
-    constraints = constraints_of(config)
+    spark = rows.sparkSession
+    constraints = constraints_of(config, session_time_zone(spark))
     checks = [check for check in constraints.checks if engine_text_in(check.condition)]
     keys = {f"{_CONSTRAINTS}{check.name}" for check in checks} & config.metadata.configuration.keys()
     generated = [rule for rule in constraints.generated if engine_text_in(rule.value)]
     if len(keys) < len(checks) or not (checks or generated):  # an invariant is not a property
         return CheckedRows(rows, config)
-    spark, given = rows.sparkSession, rows.columns
+    given = rows.columns
     present, read = {name.lower() for name in given}, {name for check in checks for name in _read(check.condition)}
     absent = [rule for rule in constraints.generated if rule.column.name.lower() not in present]
     # A condition may also read a generated column that Tahoe would compute after it.
@@ -197,7 +201,8 @@ def with_generated(rows: DataFrame, config: TableConfig, names: Collection[str])
     """
     given = rows.columns
     present = {name.lower() for name in given}
-    rules = [rule for rule in constraints_of(config).generated if rule.column.name in names]
+    generated = constraints_of(config, session_time_zone(rows.sparkSession)).generated
+    rules = [rule for rule in generated if rule.column.name in names]
     missing = {rule.column.name: ServerText.of_generated(rule) for rule in rules if rule.column.name.lower() not in present}
     return _completed(rows, given, config, missing)[0]
 
@@ -327,7 +332,7 @@ def _not_evaluated(config: TableConfig, text: ServerText, why: str) -> Unsupport
     return Unsupported(
         f"Table {config.table}: {text.subject} ({text.text[:200]}) cannot be evaluated in a session of Spark Connect: {why}, or write in a "
         "classic session. Nothing was written.",
-        code=text.code,
+        code=_GENERATED_REFUSED if text.is_generated else _CHECK_REFUSED,
         table=config.table,
         expression=text.text[:1000],
     )

@@ -107,13 +107,8 @@ class RowStatistics:
 
     @cached_property
     def _live_rows(self) -> pa.ChunkedArray:
-        """The number of live rows of each file; null if the log does not have it."""
-        rows = pc.struct_field(statistics_of(self.files, pa.struct([("numRecords", pa.int64())])), ["numRecords"])
-        rows = pc.if_else(pc.less(rows, 0), scalar(None, pa.int64()), rows)
-        if not self._has_vectors:
-            return rows
-        dead = pc.struct_field(self.files["deletionVector"], ["cardinality"]).cast(pa.int64())
-        return pc.subtract(rows, pc.fill_null(dead, scalar(0)))
+        """See `live_row_counts`."""
+        return live_row_counts(self.files)
 
     @cached_property
     def _living(self) -> pa.ChunkedArray | None:
@@ -132,3 +127,18 @@ def _any(live: pa.ChunkedArray) -> pa.ChunkedArray:
 def _least_and_greatest(of: Sequence[pa.ChunkedArray | pa.Array]) -> Bounds:
     least, greatest = of
     return Bounds(pc.min(least).as_py(), pc.max(greatest).as_py())
+
+
+def live_row_counts(files: pa.Table) -> pa.ChunkedArray:
+    """Return the number of live rows of each file; null if the log does not have it.
+
+    Args:
+        files: `tahoe.log.replay.FILES_SCHEMA`.
+    """
+    rows = pc.struct_field(statistics_of(files, pa.struct([("numRecords", pa.int64())])), ["numRecords"])
+    rows = pc.if_else(pc.less(rows, 0), scalar(None, pa.int64()), rows)
+    vectors = files["deletionVector"]
+    if vectors.null_count == len(files):
+        return rows
+    dead = pc.struct_field(vectors, ["cardinality"]).cast(pa.int64())
+    return pc.subtract(rows, pc.fill_null(dead, scalar(0)))

@@ -309,7 +309,8 @@ class TestFiles:
     def test_rows_are_found_in_one_stage_if_their_positions_fit_the_driver(self, spark, path, monkeypatch, rows, files, fits):
         monkeypatch.setattr("tahoe.spark.commands.row_changes._ROWS_ON_DRIVER", rows)
         monkeypatch.setattr("tahoe.spark.commands.row_changes._FILES_COUNTED", files)
-        spark.range(0, 100, 1, 2).write.format("delta").option("delta.enableDeletionVectors", "true").save(path)
+        spark.range(0, 110, 1, 2).write.format("delta").option("delta.enableDeletionVectors", "true").save(path)
+        Table(path).delete("id % 55 < 5")  # only live rows have positions
         table, tracker = DeltaTable.forPath(spark, path), spark.sparkContext.statusTracker()
         spark.sparkContext.setJobGroup(path, "DELETE")
         try:

@@ -29,9 +29,9 @@ from tahoe.ops.write.row_ids import config_with_row_ids, without_id_statistics
 from tahoe.ops.write.writer import tagged
 from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.skipping import statistics_of
 from tahoe.schema.types import StructType
 from tahoe.snapshot.changes import CHANGE_TYPE
+from tahoe.snapshot.row_statistics import live_row_counts
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.executors.row_tasks import CHOSEN, FILE, ROW
 from tahoe.spark.scan.deleted_rows import packed
@@ -235,7 +235,7 @@ def _have_few_rows(files: pa.Table) -> bool:
     """Whether the positions of all rows of the files surely fit into the driver's memory."""
     if len(files) > _FILES_COUNTED:
         return False
-    rows = pc.struct_field(statistics_of(files, pa.struct([("numRecords", pa.int64())])), ["numRecords"])
+    rows = live_row_counts(files)
     return not rows.null_count and (pc.sum(rows).as_py() or 0) <= _ROWS_ON_DRIVER
 
 

@@ -47,8 +47,7 @@ def stream_writer(table: Table, schema: SparkStruct, options: Mapping[str, str],
     Raises: the errors of `tahoe.spark.sink.sink_request.sink_request`; `InvalidRequest` (``TAHOE_NO_CHECKPOINT_LOCATION``) without the
         option ``checkpointLocation``; the errors of a DataFrame write if the columns do not fit the table.
     """
-    checkpoint = option_of(options, "checkpointLocation", "")
-    if not checkpoint:
+    if not option_of(options, "checkpointLocation", ""):
         raise InvalidRequest(
             "A stream without a classic session takes the query's id from its checkpoint, so that each batch is written once: give "
             "option('checkpointLocation', …) to the writer.",
@@ -57,7 +56,7 @@ def stream_writer(table: Table, schema: SparkStruct, options: Mapping[str, str],
         )
     writer_options = {key: text for key, text in options.items() if key.lower() not in ("partitionby", TIME_ZONE.lower())}
     request = sink_request("complete" if overwrite else "append", partition_columns(options), writer_options, {})
-    return _StreamWriter(table, schema, request, checkpoint, storage_settings(checkpoint, options), time_zone_of(options))
+    return _StreamWriter(table, schema, request, options)
 
 
 class _StreamWriter(Sent, StreamWriterBase):
@@ -65,24 +64,17 @@ class _StreamWriter(Sent, StreamWriterBase):
 
     kind = StreamWriterBase.__name__
 
-    def __init__(
-        self,
-        table: Table,
-        schema: SparkStruct,
-        request: Insert,
-        checkpoint: str,
-        storage: Mapping[str, str],
-        time_zone: str | None,
-    ) -> None:
+    def __init__(self, table: Table, schema: SparkStruct, request: Insert, options: Mapping[str, str]) -> None:
         self._store = table.store
         self._spark_schema = schema
         self._schema = nullable_schema(from_spark_schema(schema))
         check_columns(self._schema, Use.CONNECT)
         self._request = request
-        self._checkpoint, self._storage = checkpoint, dict(storage)
+        self._checkpoint = option_of(options, "checkpointLocation", "")
+        self._storage = storage_settings(self._checkpoint, options)
         self._config = self._config_now(table)
-        self._time_zone = time_zone
-        self._filled_in = filled_in(self._config, self._schema.names, None, time_zone)
+        self._time_zone = time_zone_of(options)
+        self._filled_in = filled_in(self._config, self._schema.names, None, self._time_zone)
 
     def write(self, iterator: Iterator[object]) -> WriterCommitMessage:
         """Write one task's rows: Arrow batches, or rows if this Spark version passes no batches to a stream's sink."""

@@ -173,15 +173,15 @@ def checked_by_server(rows: DataFrame, config: TableConfig) -> CheckedRows:
     generated = [rule for rule in constraints.generated if engine_text_in(rule.value)]
     if len(keys) < len(checks) or not (checks or generated):  # an invariant is not a property
         return CheckedRows(rows, config)
-    given = rows.columns
-    present, read = {name.lower() for name in given}, {name for check in checks for name in _read(check.condition)}
+    columns = rows.columns
+    present, read = {name.lower() for name in columns}, {name for check in checks for name in _read(check.condition)}
     absent = [rule for rule in constraints.generated if rule.column.name.lower() not in present]
     # A condition may also read a generated column that Tahoe would compute after it.
     missing = {
         rule.column.name: ServerText.of_generated(rule) for rule in absent if rule in generated or rule.column.name in read
     }
-    written = [*given, *missing]
-    completed, at_hand = _completed(rows, given, config, missing)
+    written = [*columns, *missing]
+    completed, at_hand = _completed(rows, columns, config, missing)
     conditions = [_check(spark, config, check) for check in checks]
     conditions += [_comparison(spark, config, rule) for rule in generated if rule.column.name not in missing]
     fitted = _selected(completed, _fitted(at_hand, config, [condition.source for condition in conditions]))
@@ -199,25 +199,25 @@ def with_generated(rows: DataFrame, config: TableConfig, names: Collection[str])
     Args:
         names: of any columns; only generated ones count.
     """
-    given = rows.columns
-    present = {name.lower() for name in given}
+    columns = rows.columns
+    present = {name.lower() for name in columns}
     generated = constraints_of(config, session_time_zone(rows.sparkSession)).generated
     rules = [rule for rule in generated if rule.column.name in names]
     missing = {rule.column.name: ServerText.of_generated(rule) for rule in rules if rule.column.name.lower() not in present}
-    return _completed(rows, given, config, missing)[0]
+    return _completed(rows, columns, config, missing)[0]
 
 
 def _completed(
-    rows: DataFrame, given: Sequence[str], config: TableConfig, missing: Mapping[str, ServerText]
+    rows: DataFrame, columns: Sequence[str], config: TableConfig, missing: Mapping[str, ServerText]
 ) -> tuple[DataFrame, list[str]]:
     """Return the rows with missing generated columns, and the names of all their columns.
 
     Args:
-        given: the names of the rows' columns, which are a request to the server.
+        columns: the names of the rows' columns, which are a request to the server.
     """
     if not missing:
-        return rows, list(given)
-    fitted = _fitted(given, config, missing.values())
+        return rows, list(columns)
+    fitted = _fitted(columns, config, missing.values())
     values = [_value(rows.sparkSession, config, name, text).alias(name) for name, text in missing.items()]
     return _selected(rows, fitted).select("*", *values), [*fitted, *missing]
 

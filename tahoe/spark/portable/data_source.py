@@ -58,13 +58,13 @@ from tahoe.spark.executors.shipped import sent_whole
 from tahoe.spark.jvm.translate import from_spark_schema, to_spark_schema, with_shown_metadata
 from tahoe.spark.names.options import read_request, travelling
 from tahoe.spark.portable.data_source_options import (
-    TIME_ZONE,
     option_of,
     partition_columns,
     stream_table_of,
     table_of,
     table_over,
     time_zone_of,
+    without_own,
 )
 from tahoe.spark.portable.file_metadata import metadata_of, scanned_files
 from tahoe.spark.portable.sent import Sent, opened
@@ -128,12 +128,7 @@ class DeltaDataSource(Sent, DataSource):
 
     def writer(self, schema: SparkStruct, overwrite: bool) -> DataSourceArrowWriter:
         """Return the writer for rows with these columns; every request that can be rejected is rejected here, before a task runs."""
-        columns = partition_columns(self._options)
-        options = {
-            key: value
-            for key, value in self._options.items()
-            if key.lower() not in ("partitionby", "coordinator", TIME_ZONE.lower())
-        }
+        columns, options = partition_columns(self._options), without_own(self._options)
         request = insert_request(WriterCall("Overwrite" if overwrite else "Append", options, columns), {})
         replaces = request.matching.option if request.matching is not None else "replaceWhere"
         if request.matching is not None or request.options.replace_where is not None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 TIME_ZONE = "timeZone"
 """The option of a writer for the time zone of the session."""
 _COORDINATOR = "coordinator"
+_OWN = ("partitionby", _COORDINATOR, TIME_ZONE.lower())
 _VARIABLE = "TAHOE_COORDINATOR"
 
 
@@ -86,6 +87,11 @@ def storage_settings(path: str, options: Mapping[str, str]) -> dict[str, str]:
 def option_of(options: Mapping[str, str], name: str, default: str) -> str:
     """Return an option by its name."""
     return next((value for key, value in options.items() if key.lower() == name.lower()), default)
+
+
+def without_own(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options without those that only a portable data source has; the others are those of every reader and writer."""
+    return {key: value for key, value in options.items() if key.lower() not in _OWN}
 
 
 def time_zone_of(options: Mapping[str, str]) -> str | None:

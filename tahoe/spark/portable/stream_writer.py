@@ -28,7 +28,7 @@ from tahoe.spark.executors import worker
 from tahoe.spark.executors.data_source_tasks import FilledIn, Target, WrittenFiles, refused, written_files
 from tahoe.spark.executors.shipped import sent_whole
 from tahoe.spark.jvm.translate import from_spark_schema
-from tahoe.spark.portable.data_source_options import TIME_ZONE, option_of, partition_columns, storage_settings, time_zone_of
+from tahoe.spark.portable.data_source_options import option_of, partition_columns, storage_settings, time_zone_of, without_own
 from tahoe.spark.portable.sent import Sent, opened
 from tahoe.spark.portable.tasks import discard, filled_in, finish_conversions, note_numbers
 from tahoe.spark.sink.sink_request import sink_request
@@ -54,8 +54,7 @@ def stream_writer(table: Table, schema: SparkStruct, options: Mapping[str, str],
             code="TAHOE_NO_CHECKPOINT_LOCATION",
             table=table.url,
         )
-    writer_options = {key: text for key, text in options.items() if key.lower() not in ("partitionby", TIME_ZONE.lower())}
-    request = sink_request("complete" if overwrite else "append", partition_columns(options), writer_options, {})
+    request = sink_request("complete" if overwrite else "append", partition_columns(options), without_own(options), {})
     return _StreamWriter(table, schema, request, options)
 
 

@@ -147,11 +147,11 @@ class _Condition:
     """A condition on rows, and its name and text in errors.
 
     Args:
-        holds: never null.
+        is_true: never null.
     """
 
     source: ServerText
-    holds: Column
+    is_true: Column
     name: str
     text: str
 
@@ -174,12 +174,9 @@ def checked_by_server(rows: DataFrame, config: TableConfig) -> CheckedRows:
     if len(keys) < len(checks) or not (checks or generated):  # an invariant is not a property
         return CheckedRows(rows, config)
     columns = rows.columns
-    present, read = {name.lower() for name in columns}, {name for check in checks for name in _read(check.condition)}
-    absent = [rule for rule in constraints.generated if rule.column.name.lower() not in present]
     # A condition may also read a generated column that Tahoe would compute after it.
-    missing = {
-        rule.column.name: ServerText.of_generated(rule) for rule in absent if rule in generated or rule.column.name in read
-    }
+    read = {name for check in checks for name in _read(check.condition)}
+    missing = _missing(columns, [rule for rule in constraints.generated if rule in generated or rule.column.name in read])
     written = [*columns, *missing]
     completed, at_hand = _completed(rows, columns, config, missing)
     conditions = [_check(spark, config, check) for check in checks]
@@ -187,7 +184,9 @@ def checked_by_server(rows: DataFrame, config: TableConfig) -> CheckedRows:
     fitted = _selected(completed, _fitted(at_hand, config, [condition.source for condition in conditions]))
     flags = {f"{_FLAG}{number}": condition for number, condition in enumerate(conditions)}
     return CheckedRows(
-        fitted.select(*(sf.col(quote_identifier(name)) for name in written), *(flags[name].holds.alias(name) for name in flags)),
+        fitted.select(
+            *(sf.col(quote_identifier(name)) for name in written), *(flags[name].is_true.alias(name) for name in flags)
+        ),
         _left_to_writer(config, keys, {*missing, *(rule.column.name for rule in generated)}),
         tuple(RowCheck(name, each.name, each.text, each.source.columns) for name, each in flags.items()),
     )
@@ -199,12 +198,15 @@ def with_generated(rows: DataFrame, config: TableConfig, names: Collection[str])
     Args:
         names: of any columns; only generated ones count.
     """
-    columns = rows.columns
-    present = {name.lower() for name in columns}
-    generated = constraints_of(config, session_time_zone(rows.sparkSession)).generated
-    rules = [rule for rule in generated if rule.column.name in names]
-    missing = {rule.column.name: ServerText.of_generated(rule) for rule in rules if rule.column.name.lower() not in present}
+    columns, generated = rows.columns, constraints_of(config, session_time_zone(rows.sparkSession)).generated
+    missing = _missing(columns, [rule for rule in generated if rule.column.name in names])
     return _completed(rows, columns, config, missing)[0]
+
+
+def _missing(columns: Iterable[str], rules: Iterable[Generated]) -> dict[str, ServerText]:
+    """Return the expressions of the generated columns that rows with these columns lack, by their names."""
+    present = {name.lower() for name in columns}
+    return {rule.column.name: ServerText.of_generated(rule) for rule in rules if rule.column.name.lower() not in present}
 
 
 def _completed(
@@ -229,9 +231,8 @@ def check_new_by_server(spark: SparkSession, config: TableConfig) -> None:
     """
     generated = [rule for rule in constraints_of(config).generated if engine_text_in(rule.value)]
     check_new(config, evaluated={rule.column.name for rule in generated})
-    shape = local_frame(spark, (), to_spark_schema(nullable_schema(base_columns(config.schema)))) if generated else None
     for rule in generated:
-        assert shape is not None
+        shape = local_frame(spark, (), to_spark_schema(nullable_schema(base_columns(config.schema))))
         text = ServerText.of_generated(rule)
         try:
             schema = shape.select(server_column(spark, config, text).alias(rule.column.name)).schema
@@ -252,8 +253,8 @@ def _comparison(spark: SparkSession, config: TableConfig, rule: Generated) -> _C
     """Return the condition that the values of a generated column are those of its expression."""
     name, text = rule.column.name, ServerText.of_generated(rule)
     own = quote_identifier(name)
-    holds = sf.col(own).eqNullSafe(_value(spark, config, name, text))
-    return _Condition(replace(text, columns=(*text.columns, name)), holds, GENERATED, f"{own} <=> {rule.text}")
+    is_equal = sf.col(own).eqNullSafe(_value(spark, config, name, text))
+    return _Condition(replace(text, columns=(*text.columns, name)), is_equal, GENERATED, f"{own} <=> {rule.text}")
 
 
 def _value(spark: SparkSession, config: TableConfig, name: str, text: ServerText) -> Column:

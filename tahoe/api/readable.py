@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from tahoe.base.argument_checks import checked_arguments
+from tahoe.base.clock import Moment
 from tahoe.base.lazy import late_modules
 from tahoe.base.method_options import arguments_of
 from tahoe.snapshot.read_options import BatchOptions, DuckdbOptions, ReadOptions, scan_of
@@ -31,6 +32,7 @@ class Readable(ABC):
     """Rows of a snapshot in the forms of other libraries: a base class of `Table` and of `TableInTransaction`."""
 
     clock: Clock
+    time_zone: str
 
     @abstractmethod
     def snapshot(self, version: int | None = None, timestamp: str | date | datetime | None = None) -> Snapshot:
@@ -83,4 +85,7 @@ class Readable(ABC):
         return to_frames.ScanStream(self.snapshot().scan()).__arrow_c_stream__(requested_schema)
 
     def _scan(self, options: ReadOptions) -> Scan:
-        return scan_of(self.snapshot(options.version, options.timestamp), options, self.clock.now_ms())
+        return scan_of(self.snapshot(options.version, options.timestamp), options, self._moment())
+
+    def _moment(self) -> Moment:
+        return Moment(self.clock.now_ms(), self.time_zone)

@@ -177,6 +177,7 @@ class TableInTransaction(Readable):
     def __init__(self, table: HeldTable) -> None:
         self._table = table
         self.clock = table.clock
+        self.time_zone = table.time_zone
 
     def snapshot(self, version: int | None = None, timestamp: str | date | datetime | None = None) -> Snapshot:
         """Return the version that the transaction began with, and record that it was read; or an older one, as `Table.snapshot`."""
@@ -222,7 +223,7 @@ class HeldTable(Table):
     """
 
     def __init__(self, named: Table, read: Snapshot) -> None:
-        super().__init__("", store=named.store, clock=named.clock, policy=named.policy)
+        super().__init__("", store=named.store, clock=named.clock, policy=named.policy, time_zone=named.time_zone)
         self.named, self.read = named, read
         self.held: PreparedCommit | None = None
         self.is_read = False
@@ -247,7 +248,7 @@ class HeldTable(Table):
                 code="TAHOE_NOT_IN_TRANSACTION",
                 table=self.url,
             )
-        return Transaction(self.store, self.read, self.clock)
+        return Transaction(self.store, self.read, self.clock, self.time_zone)
 
     def commit(self, transaction: Transaction, operation: Operation, *, user_metadata: str | None = None) -> Committed:
         """Prepare the commit without sending it. Raises `InvalidRequest` (``TAHOE_ONE_CHANGE_A_TABLE``) for a second one."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tahoe.api.readable import Readable
 from tahoe.base.argument_checks import checked_arguments
-from tahoe.base.clock import SYSTEM_CLOCK, Clock
+from tahoe.base.clock import SYSTEM_CLOCK, Clock, zone_of
 from tahoe.base.events import observe_with
 from tahoe.base.exceptions import DeltaConcurrentModificationException, InvalidRequest, NotFound, TahoeError
 from tahoe.base.html import Listing, html_pairs, html_part
@@ -125,6 +125,8 @@ class Table(Readable):
         clock: time and random numbers; tests pass their own.
         hooks: functions to run after each commit made through this value. A hook that raises is logged; the commit succeeds.
         compactor: compacts the small files of a commit; None compacts in this process, for tables whose properties ask for it.
+        time_zone: in which generated columns, constraints, defaults and conditions read the wall clock of a timestamp, and timestamps
+            without a time zone are read. Give that of the table's other writers, such as ``spark.sql.session.timeZone``.
         coordinator: the `tahoe.SqlCoordinator` that decides which commits a catalog-managed table has; it has no effect on other tables.
             `add_feature("catalogManaged")` makes a table catalog-managed.
     """
@@ -139,12 +141,15 @@ class Table(Readable):
         policy: RetryPolicy | None = None,
         hooks: Sequence[Hook] = (),
         compactor: Callable[[Table, Committed], None] | None = None,
+        time_zone: str = "UTC",
         coordinator: Coordinator | None = None,
     ) -> None:
         self.store: LogStore = store if store is not None else open_store(path, storage_options)
         if coordinator is not None:
             self.store = coordinated_store.CoordinatedStore(self.store, coordinator, clock)
         self.clock = clock
+        zone_of(time_zone)
+        self.time_zone = time_zone
         self.policy = policy
         self._more_hooks = tuple(hooks)
         self._compactor = compactor
@@ -166,6 +171,7 @@ class Table(Readable):
         storage_options: Mapping[str, str] | None = None,
         clock: Clock = SYSTEM_CLOCK,
         store: LogStore | None = None,
+        time_zone: str = "UTC",
         coordinator: Coordinator | None = None,
     ) -> Table:
         """Create an empty table.
@@ -177,15 +183,11 @@ class Table(Readable):
         Raises `InvalidRequest`: the path has a table (`DELTA_TABLE_ALREADY_EXISTS`), or other files, which VACUUM would delete later
             (`DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION`).
         """
-        table = cls(path, storage_options=storage_options, clock=clock, store=store, coordinator=coordinator)
+        table = cls(path, storage_options=storage_options, clock=clock, store=store, time_zone=time_zone, coordinator=coordinator)
         if table.exists():
-            raise InvalidRequest(
-                f"There is a table at {table.url} already. Append to it, or choose another place.",
-                code="DELTA_TABLE_ALREADY_EXISTS",
-                table=table.url,
-            )
+            raise create.exists_already(table.url, "Append to it, or choose another place.")
         create.refuse_files(table.store, table.url, exists=False)
-        transaction = transactions.Transaction(table.store, None, clock)
+        transaction = transactions.Transaction(table.store, None, clock, table.time_zone)
         metadata = create.new_metadata(
             schema_forms.schema_of(schema),
             clock,
@@ -239,8 +241,7 @@ class Table(Readable):
                 "Give a version or a timestamp, not both.", code="DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS"
             )
         if timestamp is not None:
-            time_ms = log_history.parse_timestamp(timestamp)
-            version = self.snapshot().times.version_at(time_ms)
+            version = self.snapshot().times.version_at(log_history.parse_timestamp(timestamp, self.time_zone))
         if version is not None:
             return snapshots.Snapshot.at(self.store, version)
         newest = self._refreshed()
@@ -284,7 +285,7 @@ class Table(Readable):
     ) -> pa.Table:
         """Return the live files that may contain rows for which `filter` is true, one row a file (`tahoe.log.replay.FILES_SCHEMA`)."""
         snapshot = self.snapshot(version, timestamp)
-        return snapshot.files_matching(skipping_of(filter, snapshot, self.clock.now_ms()))
+        return snapshot.files_matching(skipping_of(filter, snapshot, self._moment()))
 
     def history(self, limit: int | None = None) -> Listing[dict[str, Any]]:
         """Return the commits in the log, newest first; see `tahoe.log.history.history`."""
@@ -337,7 +338,7 @@ class Table(Readable):
         Args: as Spark's writer options of the same names; see `tahoe.ops.rows.insert.WriteOptions`.
         """
         if replace_where is not None and not isinstance(replace_where, str):
-            replace_where = str(condition_forms.predicate_of(replace_where, self.schema()))
+            replace_where = str(condition_forms.predicate_of(replace_where, self.schema(), self.time_zone))
         options = insert.WriteOptions(
             "overwrite",
             partition_by=None if partition_by is None else tuple(partition_by),
@@ -434,9 +435,9 @@ class Table(Readable):
 
         Raises: see `tahoe.snapshot.changes.feed`.
         """
-        start_ms = None if start_timestamp is None else log_history.parse_timestamp(start_timestamp)
-        end_ms = None if end_timestamp is None else log_history.parse_timestamp(end_timestamp)
-        bounds = changes.Bounds(start_version, end_version, start_ms, end_ms)
+        times = (start_timestamp, end_timestamp)
+        limits = (None if time is None else log_history.parse_timestamp(time, self.time_zone) for time in times)
+        bounds = changes.Bounds(start_version, end_version, *limits)
         return changes.feed(self.store, self.snapshot(), bounds).to_arrow()
 
     @arguments_of(TailOptions)
@@ -447,7 +448,7 @@ class Table(Readable):
 
         All rows have the table's current schema. Raises: see `tahoe.stream.source.Source.plan`, when the batches are read.
         """
-        return tail_batch.tail_of(self.snapshot, options, self.clock)
+        return tail_batch.tail_of(self.snapshot, options, self.clock, self.time_zone)
 
     def report(self) -> TableReport:
         """Return a report: health, growth, storage, layout, commits, Iceberg, and recommended actions. A notebook shows it as a page."""
@@ -520,7 +521,7 @@ class Table(Readable):
             if error.code != "DELTA_TABLE_NOT_FOUND":
                 raise
             snapshot = None
-        return transactions.Transaction(self.store, snapshot, self.clock)
+        return transactions.Transaction(self.store, snapshot, self.clock, self.time_zone)
 
     def commit(self, transaction: Transaction, operation: Operation, *, user_metadata: str | None = None) -> Committed:
         """Prepare and commit a transaction, then run the hooks."""
@@ -593,7 +594,7 @@ def another_handle(table: Table, compactor: Callable[[Table, Committed], None] |
     The new handle has read nothing itself. If the log has lost versions that were read before, because the folder was restored from a
     copy, the new handle logs a warning and reads the present log; handles that have read those versions continue to raise `LostVersions`.
     """
-    hooks, compactor = table._more_hooks, compactor or table._compactor
-    other = Table(table.url, store=table.store, clock=table.clock, policy=table.policy, hooks=hooks, compactor=compactor)
+    other = Table(table.url, store=table.store, clock=table.clock, policy=table.policy, hooks=table._more_hooks)
+    other.time_zone, other._compactor = table.time_zone, compactor or table._compactor
     other._newest, other._shares_with = table._newest, table
     return other

@@ -2,9 +2,90 @@
 
 from __future__ import annotations
 
+import re
 import time
 import uuid
+from dataclasses import dataclass
+from datetime import UTC, timedelta, timezone, tzinfo
 from typing import Protocol
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from tahoe.base.exceptions import InvalidRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """The time and time zone of a statement.
+
+    Args:
+        ms: milliseconds since the epoch.
+        time_zone: in which its expressions read the wall clock of a timestamp, and texts without a time zone are timestamps.
+    """
+
+    ms: int
+    time_zone: str = "UTC"
+
+
+def zone_of(time_zone: str) -> tzinfo:
+    """Return the zone of a name. Raises `InvalidRequest` (``TAHOE_TIME_ZONE``) for a name that is none."""
+    zone = known_zone(time_zone)
+    if zone is None:
+        message = f"'{time_zone}' is no time zone; use a name such as 'UTC', 'Europe/Paris' or '+02:00'."
+        raise InvalidRequest(message, code="TAHOE_TIME_ZONE", time_zone=time_zone)
+    return zone
+
+
+def known_zone(time_zone: str) -> tzinfo | None:
+    """Return the zone of a name that Spark accepts: a region, an offset such as ``+02:00`` or ``GMT+2``, or a short name of Java.
+
+    None for another name.
+    """
+    if time_zone in ("UTC", "Z", "GMT", "UT"):
+        return UTC
+    match = _OFFSET.fullmatch(time_zone)
+    if match is None:
+        try:
+            return ZoneInfo(_SHORT_NAMES.get(time_zone, time_zone))
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            return None
+    sign, hours, minutes, seconds = match.groups()
+    offset = timedelta(hours=int(hours), minutes=int(minutes or 0), seconds=int(seconds or 0))
+    if offset > _GREATEST_OFFSET:
+        return None
+    return timezone(-offset if sign == "-" else offset)
+
+
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])([0-9]{1,2}):?([0-9]{2})?(?::?([0-9]{2}))?")
+_GREATEST_OFFSET = timedelta(hours=18)
+"""Of `java.time.ZoneOffset`."""
+_SHORT_NAMES = {
+    "ACT": "Australia/Darwin",
+    "AET": "Australia/Sydney",
+    "AGT": "America/Argentina/Buenos_Aires",
+    "ART": "Africa/Cairo",
+    "AST": "America/Anchorage",
+    "BET": "America/Sao_Paulo",
+    "BST": "Asia/Dhaka",
+    "CAT": "Africa/Harare",
+    "CNT": "America/St_Johns",
+    "CST": "America/Chicago",
+    "CTT": "Asia/Shanghai",
+    "EAT": "Africa/Addis_Ababa",
+    "ECT": "Europe/Paris",
+    "IET": "America/Indiana/Indianapolis",
+    "IST": "Asia/Kolkata",
+    "JST": "Asia/Tokyo",
+    "MIT": "Pacific/Apia",
+    "NET": "Asia/Yerevan",
+    "NST": "Pacific/Auckland",
+    "PLT": "Asia/Karachi",
+    "PNT": "America/Phoenix",
+    "PRT": "America/Puerto_Rico",
+    "PST": "America/Los_Angeles",
+    "SST": "Pacific/Guadalcanal",
+    "VST": "Asia/Ho_Chi_Minh",
+}
+"""The regions of Java's short names (`java.time.ZoneId.SHORT_IDS`) that are no regions themselves."""
 
 
 class Clock(Protocol):

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime
 from typing import Any
 
+from tahoe.base.clock import zone_of
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.log.commit_times import CommitTimes, in_commit_timestamp_of, in_commit_timestamps_from
 from tahoe.log.files.commits import read_commits
@@ -15,8 +16,11 @@ from tahoe.protocol.config import TableConfig
 from tahoe.store.log_store import LogStore
 
 
-def parse_timestamp(value: str | date | datetime) -> int:
-    """Convert a date, a time, or their ISO text to milliseconds since the epoch; without a zone it is UTC.
+def parse_timestamp(value: str | date | datetime, time_zone: str = "UTC") -> int:
+    """Convert a date, a time, or their ISO text to milliseconds since the epoch.
+
+    Args:
+        time_zone: of a value without one.
 
     Raises `InvalidRequest` (`DELTA_TIMESTAMP_INVALID`).
     """
@@ -30,7 +34,7 @@ def parse_timestamp(value: str | date | datetime) -> int:
             ) from error
     if not isinstance(value, datetime):
         value = datetime(value.year, value.month, value.day)
-    aware = value if value.tzinfo else value.replace(tzinfo=UTC)
+    aware = value if value.tzinfo else value.replace(tzinfo=zone_of(time_zone))
     return int((aware - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1000)
 
 

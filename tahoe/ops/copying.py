@@ -46,13 +46,17 @@ def convert_to_delta(self: OpenTable, options: ConvertOptions) -> conversions.Co
     request = conversions.ConvertRequest(options.statistics, options.properties or {}, dry_run=options.dry_run)
     columns = partition_schema.partition_schema(options.partition_by)
     folder = parquet_folder.FolderRequest(
-        columns, options.statistics, use_stream_log=options.use_stream_log, configuration=request.properties
+        columns,
+        options.statistics,
+        use_stream_log=options.use_stream_log,
+        configuration=request.properties,
+        time_zone=self.time_zone,
     )
 
     def look(progress: Progress) -> parquet_folder.ConvertibleTable:
         if options.source == "iceberg" or (options.source is None and iceberg_table.is_iceberg(self.store)):
             iceberg_table.refuse_partition_columns(self.store.url, columns)
-            iceberg = iceberg_table.IcebergRequest(options.statistics, request.properties)
+            iceberg = iceberg_table.IcebergRequest(options.statistics, request.properties, self.time_zone)
             return iceberg_table.iceberg_table(self.store, iceberg, progress)
         return parquet_folder.parquet_table(self.store, folder, progress)
 
@@ -89,7 +93,7 @@ def _clone_source(table: OpenTable, options: CloneOptions, progress: Progress) -
     except NotFound as error:
         if error.code != "DELTA_TABLE_NOT_FOUND" or not is_newest or not iceberg_table.is_iceberg(table.store):
             raise
-        converted = iceberg_table.iceberg_table(table.store, iceberg_table.IcebergRequest(), progress)
+        converted = iceberg_table.iceberg_table(table.store, iceberg_table.IcebergRequest(time_zone=table.time_zone), progress)
         return clone_source.source_of_folder(converted, table.store, table.clock)
     snapshot = newest if is_newest else table.snapshot(options.version, options.timestamp)
     return clone_source.source_of_snapshot(snapshot, newest.version)

@@ -18,6 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tahoe.base.clock import Moment
 from tahoe.base.exceptions import CorruptTable, InvalidRequest, InvariantViolation, Unsupported
 from tahoe.base.lazy import pc
 from tahoe.expr.compute.comparison import null_safe_equal
@@ -37,7 +38,7 @@ from tahoe.expr.tree.expression import (
 )
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.expr.tree.signatures import cast_to
-from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, EXISTS_DEFAULT, Moment, check_length, default_of
+from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, EXISTS_DEFAULT, check_length, default_of
 from tahoe.protocol.column_values.identity import IDENTITY, check_new_identity
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.features import Feature, Use, check_columns

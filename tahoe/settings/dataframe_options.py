@@ -63,7 +63,7 @@ STREAM_READER_OPTIONS: tuple[Setting, ...] = (
 )
 """Options of ``spark.readStream``."""
 
-_FEED_RANGE = ("startingversion", "startingtimestamp", "endingversion", "endingtimestamp")
+_FEED_RANGE = ("startingVersion", "startingTimestamp", "endingVersion", "endingTimestamp")
 _TRACKING_OPTIONS = ("streamingSourceTrackingId", *SCHEMA_CHANGE_OPTIONS)
 _FEED = ("readchangefeed", "readchangedata")
 _WRITERS = {setting.name.lower(): setting for setting in WRITER_OPTIONS}
@@ -90,13 +90,19 @@ def warn_of_kept_schema() -> None:
 
 def check_reader_options(options: Mapping[str, str]) -> None:
     """Check a reader's options; see `check_writer_options`."""
-    lowered = {name.lower(): value for name, value in options.items()}
-    reads_changes = any(lowered.get(name, "").lower() == "true" for name in _FEED)
     for name, value in options.items():
-        setting = _known(name, value, READER_OPTIONS, _READERS)
-        if name.lower() in _FEED_RANGE and not reads_changes:
+        _known(name, value, READER_OPTIONS, _READERS)
+
+
+def warn_of_range_without_feed(options: Mapping[str, str]) -> None:
+    """Warn of the options for the range of a change data feed if none is read. A stream reads by some of them without a feed too."""
+    lowered = {name.lower(): value for name, value in options.items()}
+    if any(lowered.get(name, "").lower() == "true" for name in _FEED):
+        return
+    for name in _FEED_RANGE:
+        if name.lower() in lowered:
             why = "It requires readChangeFeed; use versionAsOf or timestampAsOf to read a version of the table."
-            check_setting(Setting(setting.name if setting else name, State.NO_EFFECT, why, _READER), value)
+            check_setting(Setting(name, State.NO_EFFECT, why, _READER), lowered[name.lower()])
 
 
 def check_stream_reader_options(options: Mapping[str, str]) -> None:

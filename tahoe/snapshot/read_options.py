@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
+from tahoe.base.clock import Moment
 from tahoe.base.lazy import late_modules
 
 if TYPE_CHECKING:
@@ -66,19 +67,21 @@ class DuckdbOptions(BatchOptions):
     connection: duckdb.DuckDBPyConnection | None = None
 
 
-def scan_of(snapshot: Snapshot, options: ReadOptions, now_ms: int) -> Scan:
+def scan_of(snapshot: Snapshot, options: ReadOptions, moment: Moment) -> Scan:
     """Return the scan of a version with the options' filter, columns and row ids.
 
     Args:
-        now_ms: the time of the read, in milliseconds since the epoch, for ``current_date()`` and the like in the filter.
+        moment: the time of the read, for ``current_date()`` and the like in the filter, and its time zone.
     """
     if options.filter is None:
         return snapshot.scan(None, options.columns, row_ids=options.row_ids)
-    condition = row_condition.row_condition(options.filter, snapshot.schema, now_ms=now_ms)
+    condition = row_condition.row_condition(options.filter, snapshot.schema, moment.time_zone, moment.ms)
     predicate = None if condition.is_for_all_rows else condition.predicate
     return snapshot.scan(predicate, options.columns, row_ids=options.row_ids, condition=condition.beyond_predicate)
 
 
-def skipping_of(filter: Condition | None, snapshot: Snapshot, now_ms: int) -> Predicate | None:
+def skipping_of(filter: Condition | None, snapshot: Snapshot, moment: Moment) -> Predicate | None:
     """Return the predicate that skips files for a user's filter. Raises `InvalidRequest` for text that cannot be parsed."""
-    return None if filter is None else row_condition.row_condition(filter, snapshot.schema, now_ms=now_ms).predicate
+    if filter is None:
+        return None
+    return row_condition.row_condition(filter, snapshot.schema, moment.time_zone, moment.ms).predicate

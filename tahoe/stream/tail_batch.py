@@ -98,13 +98,14 @@ def tail(source: Source, start: Position | None, clock: Clock, *, follow: bool, 
             clock.sleep(poll_seconds)
 
 
-def tail_of(newest: Callable[[], Snapshot], options: TailOptions, clock: Clock) -> Iterator[TailBatch]:
+def tail_of(newest: Callable[[], Snapshot], options: TailOptions, clock: Clock, time_zone: str) -> Iterator[TailBatch]:
     """Return the batches of `Table.tail`.
 
     Args:
         newest: returns the newest version.
+        time_zone: of a timestamp without one.
     """
-    started_ms = None if options.from_timestamp is None else parse_timestamp(options.from_timestamp)
+    started_ms = None if options.from_timestamp is None else parse_timestamp(options.from_timestamp, time_zone)
     source_options = SourceOptions(
         starting_version=options.from_version, starting_timestamp_ms=started_ms, **values_of(options, FollowOptions)
     )

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from tahoe.base.clock import Clock
+from tahoe.base.clock import Clock, Moment
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.tree.predicate import Predicate
 from tahoe.log.files.removed_files import AddedFiles, LiveFiles, RemovedFiles, joined
@@ -83,6 +83,7 @@ class Transaction:
         store: the table's storage.
         snapshot: the version that the change is based on; None for a new table.
         clock: provides times and UUIDs.
+        time_zone: of the session, in which expressions read the wall clock of a timestamp.
 
     Attributes:
         staged: the actions of the commit but protocol, metadata, `removed` and `added`.
@@ -100,10 +101,11 @@ class Transaction:
         future: metadata, protocol and marks, and the resulting configuration; cached by `tahoe.txn.prepare.future_config`.
     """
 
-    def __init__(self, store: LogStore, snapshot: Snapshot | None, clock: Clock) -> None:
+    def __init__(self, store: LogStore, snapshot: Snapshot | None, clock: Clock, time_zone: str = "UTC") -> None:
         self.store = store
         self.snapshot = snapshot
         self.clock = clock
+        self.time_zone = time_zone
         self.reads = ReadSet()
         self.protocol: Protocol | None = None
         self.metadata: Metadata | None = None
@@ -125,6 +127,10 @@ class Transaction:
     def __repr__(self) -> str:
         version = "none" if self.snapshot is None else self.snapshot.version
         return f"Transaction({self.store.url}, read version {version}, {len(self.staged)} actions staged)"
+
+    def moment(self) -> Moment:
+        """Return the present time and the time zone."""
+        return Moment(self.clock.now_ms(), self.time_zone)
 
     def existing(self) -> Snapshot:
         """Return the version that the change is based on. Raises `NotFound` (`DELTA_TABLE_NOT_FOUND`) if there is no table."""

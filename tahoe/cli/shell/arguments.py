@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 COORDINATOR = "TAHOE_COORDINATOR"
+TIME_ZONE = "TAHOE_TIME_ZONE"
 """The environment variable with the URL of the coordinator of catalog-managed tables; not an argument, since it may contain a password."""
 
 # The exit codes other than 0.
@@ -39,14 +40,17 @@ AtVersion = Annotated[int | None, typer.Option("--at", metavar="VERSION", help="
 
 
 def open_table(path: str, options: list[str]) -> Table:
-    """Return the table at `path`, with the coordinator from the environment variable `COORDINATOR`. Nothing is read yet.
+    """Return the table at `path`, with the coordinator and the time zone from the environment (`COORDINATOR`, `TIME_ZONE`).
+
+    Nothing is read yet.
 
     Args:
         options: ``name=value`` texts.
     """
     from tahoe.api.table import Table  # importing Arrow and the store would dominate `tahoe --help`
 
-    return Table(path, storage_options=options_of(options), coordinator=named_coordinator())
+    time_zone = os.environ.get(TIME_ZONE) or "UTC"
+    return Table(path, storage_options=options_of(options), time_zone=time_zone, coordinator=named_coordinator())
 
 
 def named_coordinator() -> SqlCoordinator | None:

@@ -10,11 +10,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from tahoe.base.clock import zone_of
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.base.lazy import pc
 from tahoe.expr.compute.decimals import as_decimals
 from tahoe.expr.compute.values import Array, Incomputable, by_value
-from tahoe.expr.tree.coerce import zone_of
 from tahoe.expr.tree.common_types import is_integral, is_numeric, same_type
 from tahoe.expr.tree.constant_cast import cast_value
 from tahoe.schema.arrow import to_arrow_type
@@ -180,7 +180,7 @@ def _timestamp_of_seconds(seconds: int) -> datetime:
 
 def _time(values: Array, arrow_type: pa.DataType, names: tuple[str, str], time_zone: str) -> Array:
     """Between dates, timestamps and timestamps without zone; a date is its midnight on the session's wall clock."""
-    if zone_of(time_zone).key == "UTC":
+    if zone_of(time_zone) == UTC:
         if names[1] == "date":
             return pc.floor_temporal(values.view(pa.timestamp("us")), unit="day").cast(arrow_type)
         return (values.cast(pa.timestamp("us")) if names[0] == "date" else values.view(pa.timestamp("us"))).view(arrow_type)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import calendar
 from collections.abc import Callable, Mapping
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
+from tahoe.base.clock import zone_of
 from tahoe.base.lazy import pc
 from tahoe.expr.compute.values import Array, Incomputable, beyond_all_dates, by_value, row_by_row
-from tahoe.expr.tree.coerce import zone_of
 from tahoe.expr.tree.constant_cast import cast_value
 from tahoe.expr.tree.expression import PLUS_MICROSECONDS, PLUS_MONTHS, Call, Literal
 from tahoe.schema.types import PrimitiveType
@@ -29,7 +29,12 @@ def _local_time(call: Call, values: Array) -> Array:
     """The wall clock in the session's zone, as timestamps without zone."""
     if _is_utc(call, values):
         return values.view(pa.timestamp("us"))
-    return pc.local_timestamp(values.cast(pa.timestamp("us", call.time_zone)))
+    return pc.local_timestamp(values.cast(pa.timestamp("us", _arrow_name(zone_of(call.time_zone)))))
+
+
+def _arrow_name(zone: tzinfo) -> str:
+    """Return Arrow's name of a zone: of a region, or an offset such as ``+08:00``."""
+    return zone.key if isinstance(zone, ZoneInfo) else str(zone).removeprefix("UTC")
 
 
 def _moved(kernel: Callable[[Array, Array], Array]) -> Callable[..., Array]:
@@ -87,10 +92,10 @@ def _plus_months(call: Call, times: Array, numbers: Array) -> Array:
 
 
 def _is_utc(call: Call, times: Array) -> bool:
-    return times.type.tz is None or zone_of(call.time_zone).key == "UTC"
+    return times.type.tz is None or zone_of(call.time_zone) == UTC
 
 
-def _at_local_time(before: datetime, local: datetime, zone: ZoneInfo) -> datetime:
+def _at_local_time(before: datetime, local: datetime, zone: tzinfo) -> datetime:
     """Return the instant of a local time. Of two, in autumn, it is the one with the offset of the instant before, as in Java."""
     first, second = (local.replace(tzinfo=zone, fold=fold) for fold in (0, 1))
     kept = second if second.utcoffset() == before.astimezone(zone).utcoffset() and _exists(second) else first

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tahoe.base.clock import zone_of
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.parse.clock_functions import CURRENT_TIME, WITHOUT_BRACKETS, current_time
 from tahoe.expr.parse.column_names import ColumnNames, Schemas
@@ -21,7 +22,6 @@ from tahoe.expr.parse.literals import TYPED_TEXTS, hexadecimal, number, type_nam
 from tahoe.expr.parse.refused import MOST_LEVELS, check_length, no_condition, refused, too_deep
 from tahoe.expr.parse.tokens import Tokens
 from tahoe.expr.tree.chains import without_chains
-from tahoe.expr.tree.coerce import zone_of
 from tahoe.expr.tree.common_types import BOOLEAN, VOID, same_type
 from tahoe.expr.tree.common_types import STRING as TEXT
 from tahoe.expr.tree.expression import PLUS_INTERVAL, Case, Cast, Expression, Literal, compared_by_bytes, levels_of

@@ -10,13 +10,13 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from tahoe.base.clock import zone_of
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.tree.constant_cast import boolean_of, date_of, number_of, timestamp_of, whole_number_of
 from tahoe.expr.tree.predicate import (
@@ -76,15 +76,6 @@ def is_in(column: Column, data_type: DataType, literals: tuple[Literal, ...], ti
 
 
 @lru_cache(maxsize=64)
-def zone_of(time_zone: str) -> ZoneInfo:
-    """The zone of that name; `InvalidRequest` for a name that is none."""
-    try:
-        return ZoneInfo(time_zone)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        message = f"'{time_zone}' is no time zone; use a name such as 'UTC' or 'Europe/Paris'."
-        raise InvalidRequest(message, code="TAHOE_TIME_ZONE", time_zone=time_zone) from error
-
-
 @dataclass(frozen=True, slots=True)
 class _Domain:
     """The values of a column's type in order: `value(k)` is the k-th value, `image(k)` the value that it is compared as."""
@@ -264,14 +255,14 @@ def _for_time(column: Column, data_type: DataType, literal: Literal, time_zone: 
     return _for_timestamp(column, data_type, value, zone)
 
 
-def _for_timestamp(column: Column, data_type: DataType, value: datetime, zone: ZoneInfo) -> tuple[Any, _Domain | None]:
+def _for_timestamp(column: Column, data_type: DataType, value: datetime, zone: tzinfo) -> tuple[Any, _Domain | None]:
     match data_type:
         case PrimitiveType("timestamp"):
             return _instant(value, zone), None
         case PrimitiveType("timestamp_ntz"):
             if value.tzinfo is None:
                 return value, None
-            if zone.key != "UTC":
+            if zone != UTC:
                 raise InvalidRequest(
                     f"Column {column} has no time zone; compare it with a TIMESTAMP_NTZ '…' literal.",
                     code="DATATYPE_MISMATCH.BINARY_OP_DIFF_TYPES",
@@ -287,16 +278,16 @@ def _for_timestamp(column: Column, data_type: DataType, value: datetime, zone: Z
     return value, days
 
 
-def _midnight(day: int, zone: ZoneInfo | None) -> datetime:
+def _midnight(day: int, zone: tzinfo | None) -> datetime:
     midnight = datetime.combine(_EPOCH + timedelta(days=day), time())
     return midnight if zone is None else _instant(midnight, zone)
 
 
-def _instant(value: datetime, zone: ZoneInfo) -> datetime:
+def _instant(value: datetime, zone: tzinfo) -> datetime:
     return (value if value.tzinfo else value.replace(tzinfo=zone)).astimezone(UTC)
 
 
-def _local(text: str, timestamp: datetime, zone: ZoneInfo) -> datetime:
+def _local(text: str, timestamp: datetime, zone: tzinfo) -> datetime:
     """The wall clock that the text shows: Spark ignores a zone in a text that is read as TIMESTAMP_NTZ."""
     return timestamp_of(text, None) if timestamp.tzinfo else timestamp
 

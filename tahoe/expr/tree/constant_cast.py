@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import struct
-from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, date, datetime, tzinfo
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from tahoe.base.clock import known_zone
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType
 
@@ -100,8 +100,11 @@ def timestamp_of(text: str, zone: tzinfo | None) -> datetime:
         )
         if zone is None:
             return local
-        return local.replace(tzinfo=_zone(suffix) if suffix else zone).astimezone(UTC)
-    except (ValueError, OverflowError, ZoneInfoNotFoundError) as error:
+        own_zone = known_zone(suffix) if suffix else zone
+        if own_zone is None:
+            raise ValueError(suffix)
+        return local.replace(tzinfo=own_zone).astimezone(UTC)
+    except (ValueError, OverflowError) as error:
         raise _malformed(text, "TIMESTAMP") from error
 
 
@@ -115,7 +118,6 @@ _TIMESTAMP = re.compile(
     r"([0-9]{4})(?:-([0-9]{1,2})(?:-([0-9]{1,2})"
     r"(?:[ T]([0-9]{1,2}):([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]{0,9}))?\s*([A-Za-z+-][A-Za-z0-9_/:+-]*)?)?)?)?)?"
 )
-_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])([0-9]{1,2}):?([0-9]{2})?(?::?([0-9]{2}))?")
 _WIDE = Context(prec=80)
 _BITS = {"byte": 7, "short": 15, "integer": 31, "long": 63}
 
@@ -162,19 +164,6 @@ def _time(value: str | date, name: str, zone: tzinfo) -> date:
     if name == "timestamp_ntz":
         return local.astimezone(zone).replace(tzinfo=None) if local.tzinfo else local
     return (local if local.tzinfo else local.replace(tzinfo=zone)).astimezone(UTC)
-
-
-def _zone(name: str) -> tzinfo:
-    if name in ("Z", "UTC", "GMT", "UT"):
-        return UTC
-    match = _OFFSET.fullmatch(name)
-    if not match:
-        return ZoneInfo(name)
-    sign, hours, minutes, seconds = match.groups()
-    offset = timedelta(hours=int(hours), minutes=int(minutes or 0), seconds=int(seconds or 0))
-    if offset > timedelta(hours=18):
-        raise ValueError(name)
-    return timezone(-offset if sign == "-" else offset)
 
 
 def _overflow(number: int | Decimal, type_name: str) -> InvalidRequest:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from tahoe.base.clock import zone_of
 from tahoe.base.exceptions import InvalidRequest
-from tahoe.expr.tree.coerce import zone_of
 from tahoe.expr.tree.common_types import (
     BOOLEAN,
     DATE,

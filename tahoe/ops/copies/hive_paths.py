@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
-from zoneinfo import ZoneInfo
 
+from tahoe.base.clock import zone_of
 from tahoe.base.exceptions import InvalidRequest, TahoeError
 from tahoe.protocol.partition import HIVE_NULL, deserialize, serialize
 from tahoe.schema.types import DataType, PrimitiveType, StructType
@@ -44,7 +44,7 @@ class PartitionReader:
     def __init__(self, columns: StructType, url: str, time_zone: str = "UTC", *, bad_values_are_null: bool = False) -> None:
         self._columns = columns
         self._url = url
-        self._zone = ZoneInfo(time_zone)
+        self._zone = zone_of(time_zone)
         self._bad_values_are_null = bad_values_are_null
 
     def values(self, name: str) -> dict[str, str | None]:

@@ -78,15 +78,15 @@ def optimize(
         DeltaConcurrentModificationException: other writers committed first ten times in a row; earlier batches stay committed.
     """
     transaction = begin()
-    clock, started = transaction.clock, transaction.clock.now_ms()
+    clock, moment = transaction.clock, transaction.moment()
     with observed("optimize", transaction.store.url) as observation:
-        plan = plan_optimize(snapshot_to_change(transaction), request, started)
+        plan = plan_optimize(snapshot_to_change(transaction), request, moment)
         run = _Run(begin, commit, plan, rewrite, _ProgressReporter(progress, sum(len(files.adds) for files in plan.bins)))
         if not request.dry_run:
             for batch in plan.batches():
                 run.batch(batch)
         observation.record(run.version, lambda: _fields(run))
-    return Optimized(plan, run.version, tuple(run.removed), tuple(run.added), run.bins, run.batches, started, clock.now_ms())
+    return Optimized(plan, run.version, tuple(run.removed), tuple(run.added), run.bins, run.batches, moment.ms, clock.now_ms())
 
 
 def _fields(run: _Run) -> Fields:

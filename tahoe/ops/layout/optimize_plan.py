@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from tahoe.base.clock import Moment
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.base.lazy import pc
 from tahoe.ops.layout.bins import GIGABYTE, Bin, Rules, bins_of, one_bin_a_partition, target_for_rewrites
@@ -28,7 +29,6 @@ class OptimizeRequest(OptimizeOptions):
         batch_size: bytes of rewritten files after which a commit follows; None for a single commit.
         threads: the greatest number of bins that are rewritten concurrently.
         need_statistics: refuse to cluster by columns without statistics, by which files cannot be skipped.
-        time_zone: the time zone of the session, for strings that become timestamps.
         engine: evaluates conditions that Tahoe does not evaluate.
         is_auto: whether it is an auto compaction after a write.
     """
@@ -37,7 +37,6 @@ class OptimizeRequest(OptimizeOptions):
     batch_size: int | None = None
     threads: int = 15
     need_statistics: bool = True
-    time_zone: str = "UTC"
     engine: PartitionFilter | None = None
     is_auto: bool = False
 
@@ -144,18 +143,18 @@ def _usual_target(snapshot: Snapshot) -> int:
     return target_for_rewrites(pc.sum(snapshot.files()["size"]).as_py() or 0)
 
 
-def plan_optimize(snapshot: Snapshot, request: OptimizeRequest, now_ms: int | None = None) -> OptimizePlan:
+def plan_optimize(snapshot: Snapshot, request: OptimizeRequest, moment: Moment) -> OptimizePlan:
     """Plan an OPTIMIZE of a version. Raises `InvalidRequest` in the cases of `tahoe.ops.layout.optimize.optimize`.
 
     Args:
-        now_ms: the time of the statement, in milliseconds since the epoch; None if the condition must not contain the current time.
+        moment: the time and time zone of the statement.
     """
     properties = snapshot.config.properties
     target = request.target_file_size or properties.target_file_size or _usual_target(snapshot)
     rules = Rules(target, request.min_file_size or target, request.max_deleted_rows_ratio)
     refuse_for_clustered(snapshot, where=request.where is not None, zorder_by=request.zorder_by, is_full=request.full)
     paths = cluster_columns(snapshot, request.zorder_by, need_statistics=request.need_statistics)
-    selected = select_partitions(snapshot, request.where, request.time_zone, now_ms=now_ms, engine=request.engine)
+    selected = select_partitions(snapshot, request.where, moment, engine=request.engine)
     adds, request = selected.adds, replace(request, where=selected.condition, engine=None)  # the plan is sent to executors
     bins = one_bin_a_partition(adds) if paths else bins_of(adds, rules)
     clustered, cubes = clustering_columns(snapshot), None

@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tahoe.base.clock import Moment
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.base.lazy import pc
 from tahoe.base.wording import counted
@@ -129,7 +130,7 @@ def layout_of(
 
     Raises `InvalidRequest`: a column does not exist, or has no statistics (`TAHOE_COLUMN_WITHOUT_STATISTICS`).
     """
-    plan = plan_optimize(snapshot, OptimizeRequest(zorder_by=tuple(by), target_file_size=target_file_size))
+    plan = plan_optimize(snapshot, OptimizeRequest(zorder_by=tuple(by), target_file_size=target_file_size), Moment(0))
     leaves = _leaves(snapshot, plan.paths)
     names = [shown_path(tuple(column.name for column in leaf)) for leaf in leaves]
     files = snapshot.files()

@@ -109,7 +109,6 @@ class MergeStatement:
     schema_evolution: bool = False
     source_alias: str = "source"
     target_alias: str = "target"
-    time_zone: str = "UTC"
 
     def check(self) -> None:
         """Raise `InvalidRequest` if the statement violates a rule."""

@@ -16,6 +16,7 @@ from itertools import chain
 
 import pyarrow as pa
 
+from tahoe.base.clock import Moment
 from tahoe.base.lazy import pc
 from tahoe.base.progress import Progress, silent, tracked
 from tahoe.expr.compute.constant_folding import with_constants
@@ -72,7 +73,6 @@ from tahoe.ops.write.arrow_data import as_table
 from tahoe.ops.write.completion import Completion
 from tahoe.ops.write.row_ids import RowIds
 from tahoe.protocol.actions import AddFile
-from tahoe.protocol.column_values.default_values import Moment
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.row_tracking import has_row_tracking
 from tahoe.schema.arrow import from_arrow_schema
@@ -119,7 +119,7 @@ def _matched(transaction: Transaction, statement: MergeStatement, progress: Prog
     check_target(snapshot.schema, snapshot.config.table, evolving=statement.schema_evolution)
     table = as_table(statement.source)
     source, columns = Side(statement.source_alias, table, table.num_rows), from_arrow_schema(table.schema)
-    moment = Moment(transaction.clock.now_ms(), statement.time_zone)
+    moment = transaction.moment()
     clauses = with_places(
         statement.clauses,
         Columns.of(snapshot.schema, statement.target_alias),
@@ -150,12 +150,14 @@ class _Plan:
 
     Args:
         config: the configuration of the table after the commit.
+        time_zone: of the statement.
     """
 
     statement: MergeStatement
     config: TableConfig
     on: Expression
     steps: tuple[_Step, ...]
+    time_zone: str
 
     def of(self, kind: Kind) -> list[_Step]:
         return [step for step in self.steps if step.clause.kind == kind]
@@ -223,7 +225,7 @@ def _plan(transaction: Transaction, snapshot: Snapshot, statement: MergeStatemen
     steps = tuple(_step(clause, statement, both, config.schema, moment) for clause in statement.clauses)
     for step in steps:
         check_identity(config, step.clause.action, {assignment.path[0] for assignment in step.assignments})
-    return _Plan(statement, config, on, steps)
+    return _Plan(statement, config, on, steps, moment.time_zone)
 
 
 def _step(
@@ -236,7 +238,7 @@ def _step(
     }[clause.kind]
     condition = None if clause.condition is None else parse_condition(clause.condition, seen, moment.time_zone, moment.ms)
     if clause.values is None:
-        return _Step(clause, condition, _star(clause, statement, both[statement.source_alias], schema))
+        return _Step(clause, condition, _star(clause, statement, both[statement.source_alias], schema, moment))
     keys, texts = (key for key, _ in clause.values), (text for _, text in clause.values)
     places = assigned_places(keys, [Columns.of(schema)], inserts=clause.action == Action.INSERT)
     may_lack_fields = statement.schema_evolution
@@ -244,11 +246,17 @@ def _step(
     return _Step(clause, condition, assignments)
 
 
-def _star(clause: Clause[str], statement: MergeStatement, source: StructType, schema: StructType) -> tuple[Assignment, ...]:
+def _star(
+    clause: Clause[str], statement: MergeStatement, source: StructType, schema: StructType, moment: Moment
+) -> tuple[Assignment, ...]:
     pairs = star_pairs(clause.action, source, schema, evolving=statement.schema_evolution)
     return tuple(
         Assignment(
-            pair.target, pair.target_type, Reference(pair.source, pair.source_type, statement.source_alias), pair.keeps_fields
+            pair.target,
+            pair.target_type,
+            Reference(pair.source, pair.source_type, statement.source_alias),
+            pair.keeps_fields,
+            moment.time_zone,
         )
         for pair in pairs
     )
@@ -262,7 +270,7 @@ def _match(transaction: Transaction, snapshot: Snapshot, plan: _Plan, source: Si
     by_source = plan.of(Kind.NOT_MATCHED_BY_SOURCE)
     predicate: Predicate = TRUE
     if not by_source:
-        predicate = pruning_predicate(plan.on, source, statement.target_alias, statement.time_zone)
+        predicate = pruning_predicate(plan.on, source, statement.target_alias, plan.time_zone)
         predicate = all_of([predicate, *_of_clauses(plan)])
     adds = add_files(files_to_match(transaction, snapshot, statement.clauses, predicate))
     names = plan.target_columns_to_match()
@@ -303,7 +311,7 @@ def _of_clauses(plan: _Plan) -> list[Predicate]:
     for step in plan.steps:
         if step.clause.kind != Kind.MATCHED or step.condition is None:
             return []
-        part = to_predicate(step.condition, statement.target_alias, statement.time_zone)
+        part = to_predicate(step.condition, statement.target_alias, plan.time_zone)
         if part is None:
             return []
         parts.append(part)
@@ -412,8 +420,7 @@ class _Writing:
 
     def _numbers(self, step: _Step, count: int) -> pa.Table:
         """Return the values that the table generates for rows that a clause inserts."""
-        zone = self.plan.statement.time_zone
-        return pa.table(Completion(self.transaction, {assignment.path[0] for assignment in step.assignments}, zone).values(count))
+        return pa.table(Completion(self.transaction, {assignment.path[0] for assignment in step.assignments}).values(count))
 
     def _rows(
         self, changes: Sequence[FileChange], numbers: Sequence[pa.Table], marked: bool, progress: Progress

@@ -89,7 +89,7 @@ def compute_statistics(
     def attempt() -> Analyzed:
         transaction = begin()
         snapshot = transaction.existing()
-        selected, changed = select_partitions(snapshot, where, now_ms=transaction.clock.now_ms()), list[AddFile]()
+        selected, changed = select_partitions(snapshot, where, transaction.moment()), list[AddFile]()
         adds = selected.adds
         config = snapshot.config
         indexed = indexed_columns(config.schema, config.partition_columns, config.metadata.configuration)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from tahoe.base.clock import Moment
 from tahoe.base.exceptions import InvalidRequest, SchemaMismatch
 from tahoe.base.lazy import pc
 from tahoe.expr.compute.compute import compute
@@ -18,7 +19,6 @@ from tahoe.expr.parse.parse_expression import Schemas, parse_expression
 from tahoe.expr.tree.expression import Expression, Reference
 from tahoe.expr.tree.signatures import cast_to
 from tahoe.ops.rows.assigned_places import check_assignable, lacks_fields
-from tahoe.protocol.column_values.default_values import Moment
 from tahoe.protocol.constraints import recomputed
 from tahoe.schema.arrow import to_arrow_schema, to_arrow_type
 from tahoe.schema.arrow_values import combined
@@ -34,12 +34,14 @@ class Assignment:
         path: the path of the column or field, in the schema's spelling.
         data_type: the type of the column or field.
         keeps_fields: whether fields that are missing in structs of the value keep their old values.
+        time_zone: of the statement, in which generated columns read the wall clock of a timestamp.
     """
 
     path: tuple[str, ...]
     data_type: DataType
     value: Expression
     keeps_fields: bool = False
+    time_zone: str = "UTC"
 
     @property
     def assigns_whole_column(self) -> bool:
@@ -67,7 +69,7 @@ def parse_assignments(
     for place, text in zip(places, texts, strict=True):
         value = _value(place, text, schemas, moment)
         check_assignable(value.data_type, place.data_type, place.path, may_lack_fields=may_lack_fields)
-        assignments.append(Assignment(place.path, place.data_type, value))
+        assignments.append(Assignment(place.path, place.data_type, value, time_zone=moment.time_zone))
     return tuple(assignments)
 
 
@@ -114,7 +116,8 @@ def assigned(rows: pa.Table, schema: StructType, assignments: Sequence[Assignmen
                 array = _assigned(array, column, assignment.path[1:], value)
         arrays.append(array)
     table = pa.Table.from_arrays(arrays, schema=pa.schema([field.with_nullable(True) for field in arrow_schema]))
-    return recomputed(schema, table, {assignment.path[0] for assignment in assignments}) if assignments else table
+    names = {assignment.path[0] for assignment in assignments}
+    return recomputed(schema, table, names, time_zone=assignments[0].time_zone) if assignments else table
 
 
 def stored(values: pa.Array, column: StructField) -> pa.Array:

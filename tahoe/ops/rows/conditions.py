@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
+from tahoe.base.clock import Moment
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.base.progress import Progress, silent, tracked
 from tahoe.expr.condition_forms import Condition
@@ -92,16 +93,15 @@ class SelectedPartitions:
 def select_partitions(
     snapshot: Snapshot,
     where: Condition | None,
-    time_zone: str = "UTC",
+    moment: Moment,
     *,
-    now_ms: int | None = None,
     engine: PartitionFilter | None = None,
 ) -> SelectedPartitions:
     """Return the selected partitions; all partitions without a condition.
 
     Args:
         where: SQL text or a predicate, on partition columns only.
-        time_zone, now_ms: as for `tahoe.expr.parse.parse_expression`.
+        moment: the time and time zone of the statement.
         engine: evaluates the texts that Tahoe does not evaluate, and all with the current time, since it has a clock of its own. Without
             one, the former are refused.
 
@@ -109,7 +109,7 @@ def select_partitions(
         for text that cannot be parsed.
     """
     try:
-        condition = row_condition(where, snapshot.schema, time_zone, now_ms if engine is None else None)
+        condition = row_condition(where, snapshot.schema, moment.time_zone, moment.ms if engine is None else None)
         partitioned = snapshot.partition_columns
     except InvalidRequest as error:
         if engine is not None and isinstance(where, str) and error.code in _ONLY_BY_ENGINE:

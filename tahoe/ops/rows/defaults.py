@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from tahoe.base.clock import Moment
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.tree.expression import Reference
 from tahoe.ops.rows.assigned_places import Columns, place_of
-from tahoe.protocol.column_values.default_values import Default, Moment, default_of, is_keyword
+from tahoe.protocol.column_values.default_values import Default, default_of, is_keyword
 from tahoe.protocol.config import TableConfig
 
 Term = TypeVar("Term")

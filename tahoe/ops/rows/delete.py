@@ -30,14 +30,11 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.transaction import Operation, Transaction
 
 
-def stage_delete(
-    transaction: Transaction, where: Condition | None = None, *, time_zone: str = "UTC", progress: Progress = silent
-) -> Staged:
+def stage_delete(transaction: Transaction, where: Condition | None = None, *, progress: Progress = silent) -> Staged:
     """Stage the deletion of the rows for which `where` is true; rows for which it is NULL stay.
 
     Args:
         where: SQL text, or a predicate; None for all rows.
-        time_zone: the time zone of the session, for strings that become timestamps.
         progress: called with the numbers of files searched and of files rewritten.
 
     Raises:
@@ -45,7 +42,7 @@ def stage_delete(
         NotFound: there is no table.
     """
     snapshot = snapshot_to_delete_from(transaction)
-    condition = row_condition(where, snapshot.schema, time_zone, transaction.clock.now_ms())
+    condition = row_condition(where, snapshot.schema, transaction.time_zone, transaction.clock.now_ms())
     if condition.is_for_all_rows:
         return stage_deleted_files(transaction, snapshot, adds_of(snapshot.files()), None, condition.text)
     whole = whole_files(snapshot, condition)

@@ -166,12 +166,13 @@ def stage_write(transaction: Transaction, data: ArrowData, options: WriteOptions
     config = prepare_schema(transaction, from_arrow_schema(rows.schema), options)
     condition = None
     if options.replace_where is not None:
-        condition = row_condition(options.replace_where, config.schema, now_ms=transaction.clock.now_ms())
+        condition = row_condition(options.replace_where, config.schema, transaction.time_zone, transaction.clock.now_ms())
     if condition is not None and check_replaced(condition.columns, config, options):
         rows = _checked(rows, condition, config)
     store, clock, most = transaction.store, transaction.clock, options.max_rows_per_file
     completion = Completion(transaction, rows.schema.names)
-    adds = write_arrow(config, store, rows, clock, WriterOptions(most, progress=progress, completion=completion))
+    written = WriterOptions(most, progress=progress, completion=completion, time_zone=transaction.time_zone)
+    adds = write_arrow(config, store, rows, clock, written)
     return stage_adds(transaction, config, adds, condition, options, progress)
 
 

@@ -324,13 +324,8 @@ def write_rows(transaction: Transaction, config: TableConfig, rows: Iterable[pa.
     """
     data = _stream(with_id_columns(config, table) for table in rows)
     stored = config_with_row_ids(config)
-    written = (
-        []
-        if data is None
-        else write_arrow(
-            stored, transaction.store, data, transaction.clock, WriterOptions(bytes_per_file=BYTES_OF_A_FILE, copied=copied)
-        )
-    )
+    options = WriterOptions(bytes_per_file=BYTES_OF_A_FILE, copied=copied, time_zone=transaction.time_zone)
+    written = [] if data is None else write_arrow(stored, transaction.store, data, transaction.clock, options)
     adds = [tagged(config, without_id_statistics(config, add)) for add in written]
     transaction.row_ids_kept = True
     transaction.stage(*adds)

@@ -38,7 +38,6 @@ from tahoe.ops.rows.row_changes import (
 )
 from tahoe.ops.write.row_ids import RowIds
 from tahoe.protocol.actions import AddCDCFile, AddFile
-from tahoe.protocol.column_values.default_values import Moment
 from tahoe.protocol.column_values.identity import refuse_update
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.arrow import to_arrow_schema
@@ -54,7 +53,6 @@ def stage_update(
     values: SqlValues,
     where: Condition | None = None,
     *,
-    time_zone: str = "UTC",
     progress: Progress = silent,
 ) -> Staged:
     """Stage new values for the rows for which `where` is true; the other rows stay unchanged.
@@ -62,7 +60,6 @@ def stage_update(
     Args:
         values: column, or nested field as ``a.b`` → SQL expression over the old row, or a Python value.
         where: SQL text, or a predicate; None for all rows.
-        time_zone: the time zone of the session, for strings that become timestamps.
         progress: called with the numbers of files searched and of files rewritten.
 
     Raises:
@@ -71,9 +68,8 @@ def stage_update(
     """
     snapshot = snapshot_to_update(transaction, values)
     config = snapshot.config
-    started = transaction.clock.now_ms()
-    moment = Moment(started, time_zone)
-    condition = row_condition(where, config.schema, time_zone, started)
+    moment = transaction.moment()
+    condition = row_condition(where, config.schema, moment.time_zone, moment.ms)
     columns = Columns.of(config.schema)
     texts = with_defaults(tuple(sql_texts(values).items()), columns, Defaults(config, moment))
     places = assigned_places((key for key, _ in texts), [columns])
@@ -81,7 +77,7 @@ def stage_update(
     refuse_update(config.schema, {assignment.path[0] for assignment in assignments}, config.table)
     _check_casts(config, assignments)
     engine = _ArrowUpdate(transaction, snapshot, config, condition, progress, assignments)
-    return stage_updated_rows(RowOperation(transaction, snapshot, condition.text, started), engine)
+    return stage_updated_rows(RowOperation(transaction, snapshot, condition.text, moment.ms), engine)
 
 
 def _check_casts(config: TableConfig, assignments: Sequence[Assignment]) -> None:

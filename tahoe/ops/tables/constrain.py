@@ -49,7 +49,6 @@ def stage_add_constraint(
     name: str,
     condition: str,
     count: CountViolations = count_violations,
-    time_zone: str = "UTC",
 ) -> Operation:
     """Stage a CHECK constraint, after validating every row of the table.
 
@@ -57,7 +56,6 @@ def stage_add_constraint(
         name: any text; the table stores it in lower case.
         condition: SQL text.
         count: counts the rows that violate the constraint.
-        time_zone: of the session, for conditions that read the wall clock of a timestamp.
 
     Raises:
         InvalidRequest: ``DELTA_CONSTRAINT_ALREADY_EXISTS``; ``DELTA_INVALID_CONSTRAINT_NAME`` for the name that the lengths of texts use; a
@@ -86,7 +84,7 @@ def stage_add_constraint(
     transaction.set_metadata(replace(snapshot.metadata, configuration=configuration))
     config = future_config(transaction)
     transaction.ensure_writable(config, transaction.enforces)
-    [added] = [check for check in constraints_of(config, time_zone).checks if check.name == name.lower()]
+    [added] = [check for check in constraints_of(config, transaction.time_zone).checks if check.name == name.lower()]
     broken = count(snapshot, Constraints(config.table, checks=(added,)))
     if broken:
         raise InvariantViolation(

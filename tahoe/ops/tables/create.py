@@ -86,6 +86,11 @@ def stage_create(transaction: Transaction, metadata: Metadata, cluster_by: Seque
     return create_operation(metadata, cluster_by=clustered_by)
 
 
+def exists_already(url: str, remedy: str) -> InvalidRequest:
+    """Return the error for a table that exists although it is to be created."""
+    return InvalidRequest(f"There is a table at {url} already. {remedy}", code="DELTA_TABLE_ALREADY_EXISTS", table=url)
+
+
 def refuse_files(store: LogStore, name: str, *, exists: bool, accepts_log: bool = True, needs_log: bool = False) -> None:
     """Refuse to create a table in a folder with files that do not belong to it: VACUUM, or dropping the table, would delete them.
 

@@ -42,6 +42,7 @@ class OpenTable(WritableTable, Protocol):
 
     store: LogStore
     clock: Clock
+    time_zone: str
 
     def snapshot(self, version: int | None = None, timestamp: str | date | datetime | None = None) -> Snapshot:
         """Return the newest version, or an older one by number or by time."""

@@ -22,7 +22,6 @@ def stage_purge(
     progress: Progress = silent,
     *,
     shown_where: str | None = None,
-    time_zone: str = "UTC",
     engine: PartitionFilter | None = None,
 ) -> Operation | None:
     """Stage the rewrite of the files with deleted rows or dropped columns.
@@ -31,7 +30,6 @@ def stage_purge(
         where: SQL text or a predicate on partition columns; limits the rewrite to these partitions.
         progress: receives the progress over footers and rewritten files.
         shown_where: the predicate as the history shows it, by default its text.
-        time_zone: in which strings in the predicate become timestamps.
         engine: evaluates predicates that Tahoe does not evaluate.
 
     Returns:
@@ -42,7 +40,7 @@ def stage_purge(
         InvalidRequest: a predicate on other columns (`DELTA_NON_PARTITION_COLUMN_REFERENCE`).
     """
     snapshot = transaction.existing()
-    selected = select_partitions(snapshot, where, time_zone, now_ms=transaction.clock.now_ms(), engine=engine)
+    selected = select_partitions(snapshot, where, transaction.moment(), engine=engine)
     adds = _files_to_purge(snapshot, selected.adds, progress)
     if not adds:
         return None

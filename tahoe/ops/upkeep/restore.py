@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 
+from tahoe.base.clock import zone_of
 from tahoe.base.exceptions import InvalidRequest, NotFound
 from tahoe.base.html import ShownAsText
 from tahoe.base.lazy import pc
@@ -114,7 +115,7 @@ def restore(
         ConcurrentWriteException: another writer committed concurrently.
     """
     newest = snapshot_to_change(transaction)
-    version = _version(newest, request)
+    version = _version(newest, request, transaction.time_zone)
     if version == newest.version:
         return Restored(newest.store.url, version, None, {})
     target = Snapshot.at(newest.store, version)
@@ -128,16 +129,16 @@ def restore(
         raise _missing_files(newest, target.version, missing)
     transaction.looks_for = "none" if request.ignore_missing_files else "all"
     _stage(transaction, newest, target, adds, removes)
-    committed = commit(transaction, _operation(request, metrics))
+    committed = commit(transaction, _operation(request, metrics, transaction.time_zone))
     return Restored(newest.store.url, target.version, committed.version, metrics)
 
 
-def _version(newest: Snapshot, request: RestoreRequest) -> int:
+def _version(newest: Snapshot, request: RestoreRequest, time_zone: str) -> int:
     store = newest.store
     version = request.version
     if request.timestamp is not None:
         try:
-            version = newest.times.version_at(parse_timestamp(request.timestamp))
+            version = newest.times.version_at(parse_timestamp(request.timestamp, time_zone))
         except NotFound as error:
             which = "EARLIER" if "EARLIER" in error.code else "GREATER"
             raise NotFound(
@@ -268,10 +269,10 @@ def _metrics(target: pa.Table, adds: Sequence[AddFile], removes: Sequence[AddFil
     }
 
 
-def _operation(request: RestoreRequest, metrics: dict[str, int]) -> Operation:
+def _operation(request: RestoreRequest, metrics: dict[str, int], time_zone: str) -> Operation:
     shown = request.shown_timestamp
     if shown is None and request.timestamp is not None:
-        timestamp = datetime.fromtimestamp(parse_timestamp(request.timestamp) / 1000, UTC)
+        timestamp = datetime.fromtimestamp(parse_timestamp(request.timestamp, time_zone) / 1000, zone_of(time_zone))
         shown = f"{timestamp:%Y-%m-%d %H:%M:%S}.{timestamp.microsecond // 1000}"
     parameters: dict[str, Any] = {"version": request.version, "timestamp": shown}
     return Operation("RESTORE", parameters, {_camel(name): value for name, value in metrics.items()})

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from tahoe.base.clock import Moment
 from tahoe.base.exceptions import Unsupported
 from tahoe.base.lazy import pc
 from tahoe.expr.compute.compute import compute
 from tahoe.expr.compute.constant_folding import ONE_ROW
-from tahoe.protocol.column_values.default_values import Default, Moment, defaults_of
+from tahoe.protocol.column_values.default_values import Default, defaults_of
 from tahoe.protocol.column_values.identity import IdentityColumn, further, identity_columns
 from tahoe.protocol.column_values.task_numbers import numbers_of_task
 from tahoe.protocol.config import TableConfig
@@ -76,18 +77,17 @@ class Completion:
     Args:
         transaction: records the last values of identity columns; recorded values are not assigned again.
         present: the columns that the rows have, without regard to case.
-        time_zone: of the session, for defaults.
 
     Attributes:
         identities, defaults: the columns that are filled in.
     """
 
-    def __init__(self, transaction: Transaction, present: Iterable[str], time_zone: str = "UTC") -> None:
+    def __init__(self, transaction: Transaction, present: Iterable[str]) -> None:
         names = {name.lower() for name in present}
         self._transaction = transaction
         self._table = transaction.store.url
         self._rows = 0
-        schema, timestamp = future_config(transaction).schema, Moment(transaction.clock.now_ms(), time_zone)
+        schema, timestamp = future_config(transaction).schema, transaction.moment()
         identities = identity_columns(schema, self._table)
         self.identities: tuple[IdentityColumn, ...] = tuple(column for column in identities if column.name.lower() not in names)
         absent = (column for column in defaults_of(schema, self._table, timestamp) if column.column.name.lower() not in names)

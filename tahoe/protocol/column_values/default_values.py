@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tahoe.base.clock import Moment
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.parse.engine_text import engine_text
 from tahoe.expr.parse.parse_expression import parse_expression
@@ -24,19 +25,6 @@ CURRENT_DEFAULT, EXISTS_DEFAULT = "CURRENT_DEFAULT", "EXISTS_DEFAULT"
 """The keys of a column's metadata. Tables have only the first: rows written before the column was added always have NULL."""
 _NO_COLUMNS = StructType(())
 _ZONES, _LATER_MS = ("Etc/GMT+12", "UTC", "Pacific/Kiritimati"), 1_000_000_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """The time and time zone of a statement.
-
-    Args:
-        ms: milliseconds since the epoch.
-        time_zone: of the session.
-    """
-
-    ms: int
-    time_zone: str = "UTC"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,11 @@ from typing import TypeAlias
 from pyspark.sql import DataFrame
 
 from tahoe.api.table import Table
-from tahoe.base.exceptions import DeltaConcurrentModificationException, InvalidRequest, NotFound
+from tahoe.base.exceptions import DeltaConcurrentModificationException, NotFound
 from tahoe.log.replay import add_files
 from tahoe.ops.rows.insert import OverwriteActions, WriteOptions, already_written, write_operation
 from tahoe.ops.tables.cluster_by import stage_clustering
-from tahoe.ops.tables.create import create_operation, new_metadata
+from tahoe.ops.tables.create import create_operation, exists_already, new_metadata
 from tahoe.ops.write.writer import tagged
 from tahoe.protocol.actions import AddFile, RemoveFile
 from tahoe.protocol.features import ENFORCED
@@ -144,11 +144,7 @@ def create_table(
 
 def _check_existence(table: Table, exists: bool, mode: str) -> None:
     if exists and mode == "create":
-        raise InvalidRequest(
-            f"There is a table at {table.url} already. Use createIfNotExists or createOrReplace, or choose another place.",
-            code="DELTA_TABLE_ALREADY_EXISTS",
-            table=table.url,
-        )
+        raise exists_already(table.url, "Use createIfNotExists or createOrReplace, or choose another place.")
     if not exists and mode == "replace":
         raise NotFound(
             f"There is no table at {table.url} to replace. Use createOrReplace or create.",

@@ -48,7 +48,7 @@ from tahoe.spark.jvm.job_progress import job_progress
 from tahoe.spark.names.frame_columns import column_of
 from tahoe.spark.scan.inputs import inputs_of
 from tahoe.spark.scan.relation import named
-from tahoe.spark.write.enforce import enforced, session_time_zone
+from tahoe.spark.write.enforce import enforced, in_session_zone
 from tahoe.spark.write.fitting import casts_of_inserts, columns_of
 from tahoe.spark.write.idempotent import resetting_version
 from tahoe.spark.write.writer import write_files
@@ -149,7 +149,7 @@ def _staged_rows(transaction: Transaction, data: DataFrame, request: Insert, mat
         snapshot.config.refuse_if_append_only()
     matched = None if match is None else match.resolved()
     config = prepare_schema(transaction, columns_of(data), options)
-    completion = Completion(transaction, data.columns, session_time_zone(spark))
+    completion = Completion(in_session_zone(spark, transaction), data.columns)
     rows = enforced(data, config, completion=completion, casts=casts_of_inserts(spark))
     condition = None
     if snapshot is not None and options.replace_where is not None:

@@ -38,7 +38,7 @@ from tahoe.spark.scan.deleted_rows import packed
 from tahoe.spark.scan.relation import Alias, named, read_rows, read_snapshot, shape_of
 from tahoe.spark.scan.row_id_columns import with_row_ids
 from tahoe.spark.versions.connect_frames import with_known_columns
-from tahoe.spark.write.enforce import enforced, session_time_zone
+from tahoe.spark.write.enforce import enforced
 from tahoe.spark.write.fitting import fitted
 from tahoe.spark.write.limited import limited_columns
 from tahoe.spark.write.writer import FileOptions, write_files
@@ -167,10 +167,10 @@ class TableRows:
                 missing ones are null, generated, or numbered.
             copied: the rows come unchanged from the table, so its constraints need no check.
         """
-        transaction, config, spark = self.transaction, self.config, rows.sparkSession
+        transaction, config = self.transaction, self.config
         stored = config_with_row_ids(config)
         columns = of_table(rows, stored.schema)
-        completion = None if copied else Completion(transaction, columns.columns, session_time_zone(spark))
+        completion = None if copied else Completion(transaction, columns.columns)
         if copied:
             data = fitted(columns, config.table, stored.schema)
         else:

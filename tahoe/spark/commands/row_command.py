@@ -22,6 +22,7 @@ from tahoe.spark.jvm.job_progress import job_progress
 from tahoe.spark.names.error_names import reading
 from tahoe.spark.names.settings import look_at_settings, setting_of, settings_read_once
 from tahoe.spark.scan.relation import Alias
+from tahoe.spark.write.enforce import in_session_zone
 from tahoe.spark.write.idempotent import applied_once
 from tahoe.txn.rearranged import retry_if_rearranged
 from tahoe.txn.transaction import Transaction
@@ -71,7 +72,7 @@ def run_row_command(target: CommandTarget, operation: str, stage: Callable[[Tran
     spark, table = target.spark, target.table
 
     def run() -> RowsChanged:
-        transaction = table.begin()
+        transaction = in_session_zone(spark, table.begin())
         with applied_once(spark, transaction) as is_new:
             staged = stage(transaction) if is_new else Staged(None)
             return table.commit_rows(transaction, staged, user_metadata=user_metadata_of(spark))

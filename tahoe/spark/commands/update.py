@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from tahoe.base.clock import Moment
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.rows.assigned_places import Columns
 from tahoe.ops.rows.defaults import Defaults, with_defaults
@@ -15,7 +16,6 @@ from tahoe.ops.rows.engine import RowOperation
 from tahoe.ops.rows.row_changes import FileChange, RowsChanged, Staged, uses_vectors, without_dead_files
 from tahoe.ops.rows.update import snapshot_to_update, stage_updated_rows
 from tahoe.protocol.actions import AddCDCFile, AddFile
-from tahoe.protocol.column_values.default_values import Moment
 from tahoe.protocol.column_values.identity import refuse_update
 from tahoe.spark.commands.assignments import parse_assignments, with_assigned
 from tahoe.spark.commands.conditions import has_subquery, resolve_condition
@@ -26,7 +26,7 @@ from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.stored_defaults import written_default
 from tahoe.spark.names.settings import is_case_sensitive
 from tahoe.spark.scan.relation import named
-from tahoe.spark.write.enforce import recomputed, session_time_zone
+from tahoe.spark.write.enforce import recomputed
 from tahoe.txn.transaction import Transaction
 
 
@@ -59,7 +59,7 @@ def _stage_update(
     version = target.at(snapshot)
     resolved = resolve_condition(version, condition, "UPDATE")
     columns = Columns.of(snapshot.schema, target.alias, case_sensitive=is_case_sensitive(spark))
-    defaults = Defaults(config, Moment(started, session_time_zone(spark)), written_default(spark, config.table))
+    defaults = Defaults(config, Moment(started, transaction.time_zone), written_default(spark, config.table))
     values = with_defaults(values, columns, defaults)
     if any(has_subquery(Jvm.of(spark), value) for _, value in values):
         transaction.read_whole_table()

@@ -55,7 +55,7 @@ from tahoe.spark.jvm.translate import to_spark_schema
 from tahoe.spark.names.server_catalog import rows_of_sql
 from tahoe.spark.names.settings import is_on, look_at_settings, setting_of
 from tahoe.spark.names.snapshots import parsed_timestamp
-from tahoe.spark.write.enforce import session_time_zone
+from tahoe.spark.write.enforce import in_session_zone
 from tahoe.spark.write.spread import clustered_by_tasks, is_worth_joining, is_worth_spreading, joined_by_tasks
 from tahoe.sql.expression_text import in_brackets
 from tahoe.sql.selects import has_subquery
@@ -132,7 +132,7 @@ def optimize_table(
 def _optimized(spark: SparkSession, table: Table, request: OptimizeRequest) -> Optimized:
     commit = partial(table.commit, user_metadata=user_metadata_of(spark))
     with job_progress(spark, table.clock), quiet_errors(spark):
-        return optimize(table.begin, commit, request, partial(on_executors, spark))
+        return optimize(lambda: in_session_zone(spark, table.begin()), commit, request, partial(on_executors, spark))
 
 
 class DeltaOptimizeBuilder:
@@ -198,7 +198,7 @@ def purge(spark: SparkSession, table: Table, where: str | None = None) -> list[R
     Args:
         where: a condition on partition columns; only these partitions are purged.
     """
-    row, transaction = _RowOf(spark, table), table.begin()
+    row, transaction = _RowOf(spark, table), in_session_zone(spark, table.begin())
     started = table.clock.now_ms()
     with shown(table.clock) as progress, quiet_errors(spark):
         shown_where = None if where is None else _shown(spark, where, table.url)
@@ -207,7 +207,6 @@ def purge(spark: SparkSession, table: Table, where: str | None = None) -> list[R
             where,
             progress,
             shown_where=shown_where,
-            time_zone=session_time_zone(spark),
             engine=partial(partitions_by_spark, spark, table.url),
         )
     metrics = _purged(transaction, transaction.existing(), started, table.clock.now_ms())
@@ -438,7 +437,6 @@ def _request(spark: SparkSession, table: Table, conditions: Sequence[str], zorde
         min_cube_size=setting("clustering.mergeStrategy.minCubeSize.threshold", int, LEAST_BYTES),
         target_cube_size=setting("clustering.mergeStrategy.minCubeSize.targetCubeSize", int, TARGET_BYTES),
         need_statistics=setting("zorder.checkStatsCollection.enabled", lambda text: text.strip().lower() != "false", True),
-        time_zone=session_time_zone(spark),
         engine=partial(partitions_by_spark, spark, table.url),
     )
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
+from tahoe.base.clock import Moment
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.tree.expression import Reference
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.rows.defaults import Defaults
-from tahoe.protocol.column_values.default_values import Moment
 from tahoe.schema.types import StructType
 from tahoe.spark.commands.saved import Save
 from tahoe.spark.commands.write_options import WriterCall

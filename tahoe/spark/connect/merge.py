@@ -18,6 +18,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import LongType, StructField, StructType
 
+from tahoe.base.clock import Moment
 from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.base.lazy import pc
 from tahoe.expr.tree.predicate import quote_identifier
@@ -56,7 +57,6 @@ from tahoe.ops.rows.row_changes import (
     without_dead_files,
 )
 from tahoe.protocol.actions import AddCDCFile, AddFile
-from tahoe.protocol.column_values.default_values import Moment
 from tahoe.protocol.column_values.identity import identity_columns
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import is_filled_in
@@ -89,7 +89,7 @@ from tahoe.spark.names.frame_columns import column_in, column_of
 from tahoe.spark.names.settings import is_case_sensitive, setting_of, settings_of
 from tahoe.spark.versions.connect_frames import alias_of, checkpointed, with_known_columns
 from tahoe.spark.versions.plan_ids import stands_for
-from tahoe.spark.write.enforce import session_time_zone
+from tahoe.spark.write.enforce import in_session_zone
 from tahoe.spark.write.fitting import Casts, assignment_casts, columns_of
 from tahoe.txn.transaction import Transaction
 
@@ -124,7 +124,7 @@ def merge(target: CommandTarget, request: MergeRequest) -> RowsChanged:
 
 def explain_merge(target: CommandTarget, request: MergeRequest) -> MergeExplained:
     """Return the effects of `merge` without writing. Raises the errors that `merge` raises before it writes."""
-    matched = _matched(target.table.begin(), _in_session_of(request.source, target), request)
+    matched = _matched(in_session_zone(target.spark, target.table.begin()), _in_session_of(request.source, target), request)
     changes = matched.changed.changes
     summary = MatchSummary(text_of(request.on), matched.counts(), matched.source_rows, matched.files_scanned, len(changes))
     return explained(matched.rows.version.snapshot, matched.rows.config, summary)
@@ -227,7 +227,7 @@ def _prepared(transaction: Transaction, version: RemoteVersion, request: MergeRe
     before, case_sensitive = version.snapshot.config, is_case_sensitive(version.spark)
     source = Columns.of(columns_of(request.source), alias_of(request.source), case_sensitive=case_sensitive)
     target = Columns.of(before.schema, version.alias, case_sensitive=case_sensitive)
-    defaults = Defaults(before, Moment(started, session_time_zone(version.spark)))
+    defaults = Defaults(before, Moment(started, transaction.time_zone))
     return prepared(transaction, request, target, lambda: source, defaults)
 
 

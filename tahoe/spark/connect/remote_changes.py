@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
+from tahoe.base.clock import Moment
 from tahoe.expr.tree.predicate import TRUE, quote_identifier
 from tahoe.log.files.removed_files import adds_of
 from tahoe.ops.rows.assigned_places import Columns
@@ -31,7 +32,6 @@ from tahoe.ops.rows.row_changes import (
 )
 from tahoe.ops.rows.update import snapshot_to_update, stage_updated_rows
 from tahoe.protocol.actions import AddCDCFile, AddFile
-from tahoe.protocol.column_values.default_values import Moment
 from tahoe.protocol.column_values.identity import refuse_update
 from tahoe.spark.commands.assignments import Assignment, Value, assigned
 from tahoe.spark.commands.row_changes import changes_of
@@ -42,7 +42,6 @@ from tahoe.spark.connect.conditions import RemoteCondition, columns_in, resolve_
 from tahoe.spark.connect.remote_rows import RemoteRows, RemoteVersion
 from tahoe.spark.names.settings import is_case_sensitive, settings_of
 from tahoe.spark.versions.connect_frames import with_known_columns
-from tahoe.spark.write.enforce import session_time_zone
 from tahoe.spark.write.fitting import Casts, assignment_casts
 from tahoe.txn.transaction import Transaction
 
@@ -92,7 +91,7 @@ def _stage_update(
     version = RemoteVersion(spark, snapshot, target.alias)
     resolved = resolve_condition(version, condition, "UPDATE")
     columns = Columns.of(snapshot.schema, target.alias, case_sensitive=is_case_sensitive(spark))
-    values = with_defaults(values, columns, Defaults(config, Moment(started, session_time_zone(spark))))
+    values = with_defaults(values, columns, Defaults(config, Moment(started, transaction.time_zone)))
     casts = assignment_casts(settings_of(spark).get)
     assignments = parse_assignments(version.shape(), values, columns, "an assignment of UPDATE", casts)
     refuse_update(snapshot.schema, {assignment.path[0] for assignment in assignments}, config.table)

@@ -47,6 +47,7 @@ from tahoe.spark.entry_points.writing import configure
 from tahoe.spark.executors.shipped import BatchFunction
 from tahoe.spark.jvm.storage import compact_remotely, reach_storage_by, reaches_storage_by_server
 from tahoe.spark.names.entries import parts_of, table_named
+from tahoe.spark.names.options import path_option
 from tahoe.spark.names.settings import settings_of, settings_read_once
 from tahoe.spark.names.temporary_views import copy_views, forget_view, note_view
 from tahoe.spark.portable.data_source_options import TIME_ZONE
@@ -122,6 +123,8 @@ def _load(
         spark = reader._client
         reader._options = in_utc(spark, without_secrets(spark, reader._options))
         options = in_utc(spark, without_secrets(spark, options))
+        if "@" in (path or path_option(reader._options) or ""):  # perhaps before a time
+            options[TIME_ZONE] = session_time_zone(spark)
     return original(reader, path, format, *rest, **options)
 
 

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.readwriter import DataFrameReader
 
 from tahoe.base.exceptions import InvalidRequest
+from tahoe.settings.dataframe_options import warn_of_range_without_feed
 from tahoe.spark.entry_points.wrapping import bound_arguments, enabled_table, is_delta, is_enabled, wrap, wrap_newer
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.storage import table_at
@@ -47,6 +48,7 @@ def _read(spark: SparkSession, path: str, options: Mapping[str, str], has_schema
     if request.changes is not None:
         changes = request.changes.with_versions_first()
         return read_changes(spark, table_at(spark, request.path, options), changes, options=request.hadoop)
+    warn_of_range_without_feed(options)
     part = subfolder_of(spark, request, options)
     table_request = request if part is None else part.request
     snapshot = requested_snapshot(spark, table_request, options)

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sf
 
+from tahoe.base.clock import Moment
 from tahoe.expr.tree.expression import EngineText
-from tahoe.protocol.column_values.default_values import Default, Moment, default_of, type_refused
+from tahoe.protocol.column_values.default_values import Default, default_of, type_refused
 from tahoe.protocol.constraints import spark_text
 from tahoe.schema.types import StructField, StructType
 from tahoe.spark.jvm.bridge import Jvm

@@ -12,9 +12,9 @@ from urllib.parse import unquote
 from pyspark.sql import SparkSession
 
 from tahoe.api.table import Table
-from tahoe.base.clock import SYSTEM_CLOCK
+from tahoe.base.clock import SYSTEM_CLOCK, Moment
 from tahoe.base.exceptions import InvalidRequest
-from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, EXISTS_DEFAULT, Moment, defaults_of
+from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, EXISTS_DEFAULT, defaults_of
 from tahoe.protocol.features import Feature
 from tahoe.schema.types import StructType
 from tahoe.snapshot.snapshot import Snapshot

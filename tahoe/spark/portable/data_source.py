@@ -39,6 +39,7 @@ from tahoe.protocol.config import TableConfig
 from tahoe.protocol.features import ENFORCED, Use, check_columns
 from tahoe.schema.collations import compares_by_bytes
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType, StructField, StructType
+from tahoe.settings.dataframe_options import warn_of_range_without_feed
 from tahoe.snapshot.arrow_reader import ReadTask
 from tahoe.snapshot.changes import Bounds, ChangedFile, Feed, feed, feed_schema
 from tahoe.snapshot.data_reader import DataFiles
@@ -80,7 +81,8 @@ class DeltaDataSource(Sent, DataSource):
     """``format("delta")`` of PySpark's own data source API.
 
     Options: those of the native reader and writer (``versionAsOf``, ``mergeSchema``, …), and three more. ``timeZone`` is the time zone in
-    which a writer evaluates generated columns, constraints and defaults, UTC if it is not set. ``partitionBy`` names the partition
+    which a writer evaluates generated columns, constraints and defaults, and a reader the time in ``path@20260131120000000``; UTC if it is
+    not set. ``partitionBy`` names the partition
     columns of a new table, separated by commas. ``coordinator`` is the URL, without a password, of the database that ratifies the commits
     of a catalog-managed table, in the form of `tahoe.SqlCoordinator`; the processes that plan and commit query it, those that read files do
     not.
@@ -121,6 +123,7 @@ class DeltaDataSource(Sent, DataSource):
         if changes is not None:
             _check_schema(schema, changes.schema, changes.store)
             return _ChangeReader(changes)
+        warn_of_range_without_feed(self._options)
         snapshot = self._snapshot()
         columns, metadata = self._columns(snapshot), self._metadata(snapshot)
         _check_schema(schema, _with_metadata(columns, metadata), snapshot.store)
@@ -174,7 +177,8 @@ class DeltaDataSource(Sent, DataSource):
         table = table_of(request.path, self._options)
         if self._range is None:
             first, last = (
-                None if text is None else parse_timestamp(text) for text in (requested.start_timestamp, requested.end_timestamp)
+                None if text is None else parse_timestamp(text, table.time_zone)
+                for text in (requested.start_timestamp, requested.end_timestamp)
             )
             bounds = Bounds(requested.start_version, requested.end_version, first, last)
         else:

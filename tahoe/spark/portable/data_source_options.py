@@ -27,7 +27,10 @@ def table_of(path: str, options: Mapping[str, str]) -> Table:
 
     Raises `InvalidRequest` (``DELTA_PATH_DOES_NOT_EXIST``) without a path.
     """
-    return Table(_named(path), storage_options=storage_settings(path, options), coordinator=coordinator_of(options))
+    zone = time_zone_of(options) or "UTC"
+    return Table(
+        _named(path), storage_options=storage_settings(path, options), time_zone=zone, coordinator=coordinator_of(options)
+    )
 
 
 def stream_table_of(path: str, options: Mapping[str, str]) -> Table:
@@ -40,12 +43,13 @@ def stream_table_of(path: str, options: Mapping[str, str]) -> Table:
             "out; stream a catalog-managed table in a classic session after tahoe.enable(spark, coordinator=…), or by tahoe.Table.tail.",
             code="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION",
         )
-    return Table(_named(path), storage_options=storage_settings(path, options))
+    return Table(_named(path), storage_options=storage_settings(path, options), time_zone=time_zone_of(options) or "UTC")
 
 
 def table_over(store: LogStore, options: Mapping[str, str]) -> Table:
     """Return the table of a storage from another process, which kept its coordinator."""
-    return Table(store.url, store=store, coordinator=coordinator_of(options) if store.coordination == "none" else None)
+    coordinator = coordinator_of(options) if store.coordination == "none" else None
+    return Table(store.url, store=store, time_zone=time_zone_of(options) or "UTC", coordinator=coordinator)
 
 
 def coordinator_of(options: Mapping[str, str]) -> Coordinator | None:

@@ -19,8 +19,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType
 from pyspark.sql.types import StructType as SparkStruct
 
+from tahoe.base.clock import zone_of
 from tahoe.base.exceptions import Unsupported
-from tahoe.expr.tree.coerce import zone_of
 from tahoe.expr.tree.predicate import all_of
 from tahoe.log.replay import add_files
 from tahoe.protocol.features import Use, check_columns

@@ -33,7 +33,7 @@ from tahoe.spark.jvm.proxies import Proxied, answered
 from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.storage import hadoop_path
 from tahoe.spark.versions.members import private_method, private_value
-from tahoe.spark.write.enforce import enforced, session_time_zone
+from tahoe.spark.write.enforce import enforced, in_session_zone
 from tahoe.spark.write.fitting import casts_of_inserts, columns_of
 from tahoe.spark.write.writer import write_files
 from tahoe.txn.transaction import Transaction
@@ -142,7 +142,7 @@ def write_batch(
     """
 
     def write(transaction: Transaction, config: TableConfig) -> Sequence[AddFile]:
-        completion = Completion(transaction, data.columns, session_time_zone(data.sparkSession))
+        completion = Completion(in_session_zone(data.sparkSession, transaction), data.columns)
         rows = enforced(data, config, completion=completion, casts=casts_of_inserts(data.sparkSession))
         with job_progress(data.sparkSession, transaction.clock):
             return write_files(rows, config, transaction, request.files, completion=completion)

@@ -34,6 +34,7 @@ from tahoe.spark.names.settings import setting_of
 from tahoe.spark.write.fitting import ANSI_CASTS, Casts, cast_or_fail, fitted
 from tahoe.spark.write.limited import limited_columns
 from tahoe.spark.write.stored_expressions import StoredExpressions, session_of_stored_expressions
+from tahoe.txn.transaction import Transaction
 
 _FLAG = "__tahoe_compute_"
 _VOID, _STRING = PrimitiveType("void"), PrimitiveType("string")
@@ -87,6 +88,12 @@ def session_time_zone(spark: SparkSession) -> str:
     name = "spark.sql.session.timeZone"
     known = None if is_classic(spark) else setting_of(spark, name)
     return str(spark.conf.get(name)) if known is None else known
+
+
+def in_session_zone(spark: SparkSession, transaction: Transaction) -> Transaction:
+    """Return the transaction, whose expressions are evaluated in the session's time zone from now on."""
+    transaction.time_zone = session_time_zone(spark)
+    return transaction
 
 
 def recomputed(data: DataFrame, config: TableConfig, where: Mapping[str, Column]) -> DataFrame:

@@ -17,7 +17,7 @@ from tahoe.protocol.constraints import Check, Constraints
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import Jvm, is_classic
 from tahoe.spark.jvm.job_progress import jobs_shown_by
-from tahoe.spark.write.enforce import session_time_zone
+from tahoe.spark.write.enforce import in_session_zone
 from tahoe.spark.write.server_rules import ServerText, server_condition
 from tahoe.spark.write.stored_expressions import StoredExpressions, session_of_stored_expressions
 from tahoe.sql.expression_text import in_brackets
@@ -40,10 +40,9 @@ def add_constraint(spark: SparkSession, table: Table, name: str, condition: str)
             return _counted_by_server(spark, snapshot, check, engine)
         return _counted_by_catalyst(spark, progress, snapshot, check)
 
-    transaction = table.begin()
+    transaction = in_session_zone(spark, table.begin())
     with shown(table.clock) as progress:
-        zone = session_time_zone(spark)
-        operation = stage_add_constraint(transaction, transaction.existing(), name, condition, partial(count, progress), zone)
+        operation = stage_add_constraint(transaction, transaction.existing(), name, condition, partial(count, progress))
     return table.commit(transaction, operation).version
 
 

@@ -20,6 +20,7 @@ from tahoe.settings.dataframe_options import (
     check_reader_options,
     check_stream_reader_options,
     check_writer_options,
+    warn_of_range_without_feed,
 )
 from tahoe.settings.property_settings import PROPERTIES
 from tahoe.settings.session_settings import PREFIX, SESSION_SETTINGS, check_session_settings
@@ -103,7 +104,7 @@ def test_options_that_lack_the_option_they_require_cause_a_warning() -> None:
     with pytest.warns(TahoeWarning, match="Only mode 'overwrite' replaces rows"):
         check_writer_options({"replaceWhere": "id = 1"}, overwrites=False)
     with pytest.warns(TahoeWarning, match="It requires readChangeFeed"):
-        check_reader_options({"STARTINGVERSION": "1"})
+        warn_of_range_without_feed({"STARTINGVERSION": "1"})
 
 
 def test_a_setting_unknown_to_delta_spark_causes_a_warning() -> None:

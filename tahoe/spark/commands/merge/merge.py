@@ -28,6 +28,7 @@ from tahoe.spark.commands.source_rows import sent_to_all, stored
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.scan.inputs import inputs_of
 from tahoe.spark.scan.row_id_columns import with_row_ids
+from tahoe.spark.write.enforce import in_session_zone
 from tahoe.txn.transaction import Transaction
 
 __all__ = ["MergeRequest", "explain_merge", "merge", "stage_merge"]
@@ -56,7 +57,7 @@ def stage_merge(transaction: Transaction, target: CommandTarget, request: MergeR
 def explain_merge(target: CommandTarget, request: MergeRequest) -> MergeExplained:
     """Return the effects of `merge` without writing. Raises the errors that `merge` raises before it writes."""
     with ExitStack() as stack:
-        matched = _match(target.table.begin(), target, request, stack)
+        matched = _match(in_session_zone(target.spark, target.table.begin()), target, request, stack)
         summary = MatchSummary(
             text_of(request.on), matched.counts(), matched.source_rows, matched.files_scanned, len(matched.changes)
         )

@@ -15,13 +15,13 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import BooleanType, NullType
 
+from tahoe.base.clock import Moment
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.ops.merge.clauses import Action, Clause, Kind, check_clauses, only_inserts
 from tahoe.ops.merge.schema import check_identity, check_target, evolved_schema, star_pairs, with_places
 from tahoe.ops.rows.assigned_places import Columns, assigned_places, check_assignable
 from tahoe.ops.rows.defaults import Defaults
 from tahoe.ops.tables.create import set_schema
-from tahoe.protocol.column_values.default_values import Moment
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.evolve import can_coerce, check_duplicates, store_anything
 from tahoe.schema.types import DataType, StructType
@@ -37,7 +37,6 @@ from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.names.frame_columns import column_in, column_of
 from tahoe.spark.names.options import AUTO_MERGE, AUTOMATIC_WIDENING, widening_mode
 from tahoe.spark.names.settings import is_case_sensitive, is_on, setting_of
-from tahoe.spark.write.enforce import session_time_zone
 from tahoe.spark.write.fitting import Casts, casts_of_assignments, columns_of
 from tahoe.txn.transaction import Transaction
 
@@ -204,7 +203,7 @@ def resolved(transaction: Transaction, version: TableVersion, request: MergeRequ
     """
     spark, before = version.spark, version.snapshot.config
     case_sensitive, statement_time = is_case_sensitive(spark), StatementTime(spark)
-    defaults = Defaults(before, Moment(started, session_time_zone(spark)), written_default(spark, before.table))
+    defaults = Defaults(before, Moment(started, transaction.time_zone), written_default(spark, before.table))
     request = replace(request, source=statement_time.frame(request.source))
     target = Columns.of(before.schema, version.alias, case_sensitive=case_sensitive)
     merge = prepared(transaction, request, target, partial(_visible_columns, request.source, case_sensitive), defaults)

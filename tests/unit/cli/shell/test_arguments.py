@@ -9,7 +9,7 @@ import pytest
 
 from tahoe.api.table import Table
 from tahoe.base.exceptions import InvalidRequest, Unsupported
-from tahoe.cli.shell.arguments import COORDINATOR, open_table, options_of
+from tahoe.cli.shell.arguments import COORDINATOR, TIME_ZONE, open_table, options_of
 from tahoe.coordinator.sql_coordinator import SqlCoordinator
 
 
@@ -37,3 +37,12 @@ def test_the_coordinator_of_a_managed_table_is_named_by_the_environment(tmp_path
         open_table(path, []).version()
     monkeypatch.setenv(COORDINATOR, url)
     assert open_table(path, []).version() == 0
+
+
+def test_the_time_zone_is_named_by_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert open_table(str(tmp_path), []).time_zone == "UTC"
+    monkeypatch.setenv(TIME_ZONE, "Europe/Paris")
+    assert open_table(str(tmp_path), []).time_zone == "Europe/Paris"
+    monkeypatch.setenv(TIME_ZONE, "Paris")
+    with pytest.raises(InvalidRequest, match="'Paris' is no time zone"):
+        open_table(str(tmp_path), [])

@@ -10,12 +10,15 @@ import pyarrow as pa
 import pytest
 
 from tahoe import Table
+from tahoe.base.clock import Moment
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.ops.rows.conditions import select_partitions
 from tahoe.schema.types import StructType
 
 DAYS = [date(2026, 11, 28), date(2026, 11, 29), None]
 BY_TIME = "day >= current_date() - INTERVAL 1 DAY"
+NOW = Moment(1_795_950_000_000)
+"""The 29th of November 2026."""
 
 
 class Engine:
@@ -41,7 +44,7 @@ def table(tmp_path):
 
 def test_each_partition_is_sent_once_with_values_of_its_types_and_all_its_files_are_selected(table):
     engine = Engine()
-    selected = select_partitions(table.snapshot(), BY_TIME, engine=engine)
+    selected = select_partitions(table.snapshot(), BY_TIME, NOW, engine=engine)
     ((where, columns, partitions),) = engine.calls
     assert (where, columns) == (BY_TIME, ["day", "n"])
     assert sorted(partitions, key=str) == sorted([(DAYS[0], 7), (DAYS[1], 7), (None, None)], key=str)
@@ -51,20 +54,22 @@ def test_each_partition_is_sent_once_with_values_of_its_types_and_all_its_files_
 
 def test_a_condition_that_tahoe_evaluates_is_not_sent(table):
     engine = Engine()
-    assert len(select_partitions(table.snapshot(), "day = '2026-11-28'", engine=engine).adds) == 2
+    assert len(select_partitions(table.snapshot(), "day = '2026-11-28'", NOW, engine=engine).adds) == 2
     with pytest.raises(InvalidRequest, match="DELTA_NON_PARTITION_COLUMN_REFERENCE"):
-        select_partitions(table.snapshot(), "id = 1", engine=engine)
+        select_partitions(table.snapshot(), "id = 1", NOW, engine=engine)
     assert engine.calls == []
 
 
 def test_without_an_engine_the_condition_is_refused(table):
     with pytest.raises(InvalidRequest, match="TAHOE_EXPRESSION_NOT_ALLOWED"):
-        select_partitions(table.snapshot(), BY_TIME)
+        select_partitions(table.snapshot(), "hex(n) = '7'", NOW)
+    selected = select_partitions(table.snapshot(), BY_TIME, NOW)
+    assert {add.partition_values["day"] for add in selected.adds} == {"2026-11-28", "2026-11-29"}
 
 
 def test_a_table_without_partitions_is_one_partition(tmp_path):
     table = Table(tmp_path / "t")
     table.append(pa.table({"id": [1]}))
     snapshot = table.snapshot()
-    assert len(select_partitions(snapshot, "current_date() > '2020-01-01'", engine=lambda *_: [0]).adds) == 1
-    assert select_partitions(snapshot, "current_date() < '2020-01-01'", engine=lambda *_: []).adds == []
+    assert len(select_partitions(snapshot, "current_date() > '2020-01-01'", NOW, engine=lambda *_: [0]).adds) == 1
+    assert select_partitions(snapshot, "current_date() < '2020-01-01'", NOW, engine=lambda *_: []).adds == []

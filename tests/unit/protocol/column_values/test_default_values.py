@@ -9,10 +9,11 @@ from datetime import UTC, date, datetime
 import pyarrow as pa
 import pytest
 
+from tahoe.base.clock import Moment
 from tahoe.base.exceptions import InvalidRequest, TahoeError
 from tahoe.expr.compute.compute import compute
 from tahoe.expr.parse.parse_expression import parse_expression
-from tahoe.protocol.column_values.default_values import Moment, default_of, is_keyword
+from tahoe.protocol.column_values.default_values import default_of, is_keyword
 from tahoe.protocol.constraints import check_default
 from tahoe.schema.text_limits import DECLARED_TYPE
 from tahoe.schema.types import DecimalType, PrimitiveType, StructField, StructType, schema_from_json

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tahoe.base.clock import Moment
 from tahoe.ops.rows.defaults import Defaults
 from tahoe.protocol.actions import Metadata, Protocol
-from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, Moment
+from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.spark.connect.insert_statement import mentions_default, with_default_values

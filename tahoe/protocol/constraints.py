@@ -132,12 +132,15 @@ def constraints_of(config: TableConfig, time_zone: str = "UTC") -> Constraints:
     )
 
 
-def check_new(config: TableConfig, *, by_spark: bool = False, evaluated: Collection[str] = ()) -> None:
+def check_new(
+    config: TableConfig, *, by_spark: bool = False, evaluated: Collection[str] = (), checks_defaults: bool = False
+) -> None:
     """Refuse a new table whose constraints no writer could satisfy, or that the reference would not accept.
 
     Args:
         by_spark: Spark creates the table, and checks the expressions that only Spark can evaluate.
         evaluated: the generated columns that the caller evaluates and checks.
+        checks_defaults: whether the caller checks the defaults that only Spark can evaluate.
 
     Raises:
         As `constraints_of`; `InvalidRequest` with ``DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH`` if a generated column's type is not
@@ -152,7 +155,7 @@ def check_new(config: TableConfig, *, by_spark: bool = False, evaluated: Collect
             config.table,
             enabled=Feature.ALLOW_COLUMN_DEFAULTS in config.features,
             statement="CREATE TABLE",
-            by_spark=by_spark,
+            by_spark=by_spark or checks_defaults,
         )
     constraints = constraints_of(config)
     if not by_spark:

@@ -323,7 +323,7 @@ def _column(cursor: Cursor) -> ColumnText:
         if cursor.take("GENERATED"):
             attributes |= _generated(cursor)
         elif cursor.take("DEFAULT"):
-            attributes["default"] = expression_until(cursor, ",", ")", "NOT", "COMMENT", "GENERATED", "FIRST", "AFTER")
+            attributes["default"] = expression_until(cursor, ",", ")", "NOT NULL", "COMMENT", "GENERATED", "FIRST", "AFTER")
         elif cursor.take("FIRST"):
             attributes["is_first"] = True
         elif cursor.take("AFTER"):

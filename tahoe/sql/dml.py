@@ -130,11 +130,17 @@ def several_inserts(text: str) -> tuple[str, ...]:
 
 
 def expression_until(cursor: Cursor, *stops: str) -> str:
-    """Return the user's text from here to one of these keywords or symbols outside of brackets and CASE … END, or to the end."""
+    """Return the user's text from here to one of these keywords or symbols outside of brackets and CASE … END, or to the end.
+
+    Args:
+        stops: ``NOT NULL`` for these two words.
+    """
     start, depth, end = cursor.peek().start, 0, cursor.peek().start
     while not cursor.at_end:
         token = cursor.peek()
-        if depth == 0 and (token.is_symbol(*stops, ";") or token.is_word(*stops)):
+        ends = token.is_symbol(*stops, ";") or token.is_word(*stops)
+        is_not_null = token.is_word("NOT") and cursor.peek(1).is_word("NULL") and "NOT NULL" in stops
+        if depth == 0 and (ends or is_not_null):
             break
         depth += token.is_symbol("(", "[") + token.is_word("CASE") - token.is_symbol(")", "]")
         depth -= token.is_word("END") and depth > 0

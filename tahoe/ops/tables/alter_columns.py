@@ -75,7 +75,7 @@ class ColumnChange:
     position: Position | None = None
     default: str | None = None
     declared: str | None = None
-    by_spark: Callable[[StructField, str], None] | None = None
+    by_spark: Callable[[StructField, TableConfig], None] | None = None
 
 
 def stage_add_columns(transaction: Transaction, snapshot: Snapshot, columns: Sequence[NewColumn]) -> Operation:
@@ -304,7 +304,7 @@ def _with_default(snapshot: Snapshot, column: StructField, change: ColumnChange)
     enabled, by_spark = Feature.ALLOW_COLUMN_DEFAULTS in config.features, change.by_spark is not None
     check_default(new, config.table, enabled=enabled, statement="ALTER TABLE", by_spark=by_spark)
     if change.by_spark is not None:
-        change.by_spark(new, config.table)
+        change.by_spark(new, config)
     return new
 
 

@@ -92,7 +92,7 @@ def default_of(column: StructField, table: str, moment: Moment) -> Default | Non
     except InvalidRequest as error:
         if error.code in _NOT_FOR_SPARK:
             raise _refused(column, table, error.code, error.message) from error
-        code = error.code if error.code == "TAHOE_EXPRESSION_NOT_ALLOWED" else _UNRESOLVED
+        code = error.code if error.code == "TAHOE_EXPRESSION_NOT_ALLOWED" else UNRESOLVED
         reason = _reason(column, table, f"{error.message} Without Spark, rows cannot be filled in.")
         return Default(column, str(text), engine_text(str(text), _NO_COLUMNS, code, reason))
     if not _is_null(value) and not _can_be_default(value, column.data_type):
@@ -103,7 +103,7 @@ def default_of(column: StructField, table: str, moment: Moment) -> Default | Non
     try:
         return Default(column, str(text), cast_to(value, column.data_type, moment.time_zone))
     except InvalidRequest as error:
-        code = _DATA_TYPE if value.data_type == _STRING else _UNRESOLVED
+        code = _DATA_TYPE if value.data_type == _STRING else UNRESOLVED
         raise _refused(column, table, code, error.message) from error
 
 
@@ -122,7 +122,7 @@ def check_length(default: Default, table: str) -> None:
 
 
 _NOT_FOR_SPARK = ("TAHOE_EXPRESSION_TOO_LONG", "TAHOE_EXPRESSION_TOO_DEEP")
-_UNRESOLVED, _DATA_TYPE = "INVALID_DEFAULT_VALUE.UNRESOLVED_EXPRESSION", "INVALID_DEFAULT_VALUE.DATA_TYPE"
+UNRESOLVED, _DATA_TYPE = "INVALID_DEFAULT_VALUE.UNRESOLVED_EXPRESSION", "INVALID_DEFAULT_VALUE.DATA_TYPE"
 _STRING = PrimitiveType("string")
 
 

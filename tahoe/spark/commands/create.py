@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from tahoe.api.table import Table
 from tahoe.base.exceptions import DeltaConcurrentModificationException, NotFound
@@ -19,6 +19,7 @@ from tahoe.ops.tables.cluster_by import stage_clustering
 from tahoe.ops.tables.create import create_operation, exists_already, new_metadata
 from tahoe.ops.write.writer import tagged
 from tahoe.protocol.actions import AddFile, RemoveFile
+from tahoe.protocol.config import TableConfig
 from tahoe.protocol.features import ENFORCED
 from tahoe.schema.types import StructType
 from tahoe.spark.commands.row_command import CommandTarget
@@ -26,6 +27,7 @@ from tahoe.spark.jvm.bridge import is_classic
 from tahoe.spark.jvm.job_progress import job_progress
 from tahoe.spark.scan.inputs import inputs_of
 from tahoe.spark.write.enforce import enforced
+from tahoe.spark.write.server_defaults import check_default_by_server
 from tahoe.spark.write.server_rules import check_new_by_server
 from tahoe.spark.write.stored_expressions import check_new_on_spark
 from tahoe.spark.write.writer import FileOptions, write_files
@@ -121,10 +123,7 @@ def create_table(
     transaction.set_metadata(metadata)
     transaction.enforces = ENFORCED
     clustered_by = stage_clustering(transaction, definition.cluster_by)
-    if is_classic(target.spark):
-        check_new_on_spark(target.spark, future_config(transaction), by_statement=definition.by_statement)
-    else:
-        check_new_by_server(target.spark, future_config(transaction))
+    _check_new(target.spark, future_config(transaction), by_statement=definition.by_statement)
     metrics = _stage(transaction, rows)
     # Properties that request features change the protocol and are not stored in the table.
     operation = create_operation(
@@ -140,6 +139,15 @@ def create_table(
         # A concurrent commit created the table, which is all that was requested.
         if mode != "createIfNotExists" or not table.exists():
             raise
+
+
+def _check_new(spark: SparkSession, config: TableConfig, *, by_statement: bool) -> None:
+    if is_classic(spark):
+        check_new_on_spark(spark, config, by_statement=by_statement)
+        return
+    check_new_by_server(spark, config)
+    for column in config.schema:
+        check_default_by_server(spark, column, config)
 
 
 def _check_existence(table: Table, exists: bool, mode: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 from pyspark.sql import DataFrame, SparkSession
@@ -33,6 +34,7 @@ from tahoe.spark.statements.create_like import definition_of_delta, without_view
 from tahoe.spark.statements.describe import check_partitions, column_rows, creation_text, extended_rows, partitions
 from tahoe.spark.statements.table_properties import properties_shown
 from tahoe.spark.versions.connect_frames import parsed_type
+from tahoe.spark.write.server_defaults import check_default_by_server
 from tahoe.sql import ddl as parsed
 from tahoe.sql.described import Describe
 from tahoe.sql.table_name import table_name
@@ -159,6 +161,7 @@ def _change(spark: SparkSession, changed: parsed.ChangedColumn) -> ColumnChange:
         comment=changed.comment,
         position=None if changed.after is None else Position(changed.after) if changed.after else FIRST,
         default=changed.default,
+        by_spark=partial(check_default_by_server, spark),
     )
 
 

@@ -19,6 +19,7 @@ from tahoe.spark.names.entries import NamedTable
 from tahoe.spark.names.frame_columns import column_of
 from tahoe.spark.names.settings import setting_of
 from tahoe.spark.write.enforce import session_time_zone
+from tahoe.spark.write.server_defaults import written_by_server
 from tahoe.sql.dialect import Token, tokenize
 from tahoe.sql.dml import Insert
 
@@ -80,7 +81,8 @@ def _with_defaults(spark: SparkSession, named: NamedTable, statement: Insert) ->
     if not mentions_default(statement.query):
         return statement.query
     config = named.table.snapshot().config
-    defaults = Defaults(config, Moment(named.table.clock.now_ms(), session_time_zone(spark)))
+    moment = Moment(named.table.clock.now_ms(), session_time_zone(spark))
+    defaults = Defaults(config, moment, written_by_server(spark, config))
     fixed = {name.lower() for name, value in statement.partition if value is not None}
     columns = statement.columns or tuple(name for name in config.schema.names if name.lower() not in fixed)
     return with_default_values(statement.query, columns, config.schema, defaults)

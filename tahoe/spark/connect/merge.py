@@ -91,6 +91,7 @@ from tahoe.spark.versions.connect_frames import alias_of, checkpointed, with_kno
 from tahoe.spark.versions.plan_ids import stands_for
 from tahoe.spark.write.enforce import in_session_zone
 from tahoe.spark.write.fitting import Casts, assignment_casts, columns_of
+from tahoe.spark.write.server_defaults import written_by_server
 from tahoe.txn.transaction import Transaction
 
 _MATCHED_ROW = "__tahoe_matched_row"
@@ -227,7 +228,7 @@ def _prepared(transaction: Transaction, version: RemoteVersion, request: MergeRe
     before, case_sensitive = version.snapshot.config, is_case_sensitive(version.spark)
     source = Columns.of(columns_of(request.source), alias_of(request.source), case_sensitive=case_sensitive)
     target = Columns.of(before.schema, version.alias, case_sensitive=case_sensitive)
-    defaults = Defaults(before, Moment(started, transaction.time_zone))
+    defaults = Defaults(before, Moment(started, transaction.time_zone), written_by_server(version.spark, before))
     return prepared(transaction, request, target, lambda: source, defaults)
 
 

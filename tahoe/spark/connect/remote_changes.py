@@ -43,6 +43,7 @@ from tahoe.spark.connect.remote_rows import RemoteRows, RemoteVersion
 from tahoe.spark.names.settings import is_case_sensitive, settings_of
 from tahoe.spark.versions.connect_frames import with_known_columns
 from tahoe.spark.write.fitting import Casts, assignment_casts
+from tahoe.spark.write.server_defaults import written_by_server
 from tahoe.txn.transaction import Transaction
 
 
@@ -91,7 +92,8 @@ def _stage_update(
     version = RemoteVersion(spark, snapshot, target.alias)
     resolved = resolve_condition(version, condition, "UPDATE")
     columns = Columns.of(snapshot.schema, target.alias, case_sensitive=is_case_sensitive(spark))
-    values = with_defaults(values, columns, Defaults(config, Moment(started, transaction.time_zone)))
+    defaults = Defaults(config, Moment(started, transaction.time_zone), written_by_server(spark, config))
+    values = with_defaults(values, columns, defaults)
     casts = assignment_casts(settings_of(spark).get)
     assignments = parse_assignments(version.shape(), values, columns, "an assignment of UPDATE", casts)
     refuse_update(snapshot.schema, {assignment.path[0] for assignment in assignments}, config.table)

@@ -43,6 +43,7 @@ from tahoe.spark.write.enforce import session_time_zone
 from tahoe.spark.write.fitting import nullable_schema
 from tahoe.spark.write.limited import limited_columns, with_limits_of_session
 from tahoe.spark.write.optimized import optimizes, rebalanced
+from tahoe.spark.write.server_defaults import with_server_defaults
 from tahoe.spark.write.server_rules import CheckedRows, checked_by_server
 from tahoe.spark.write.task_files import written_by
 from tahoe.txn.transaction import Transaction
@@ -164,6 +165,7 @@ class RemoteFiles:
         """
         stored = config_with_row_ids(self.config)
         rows = of_table(rows, stored.schema)
+        rows = rows if copied else with_server_defaults(rows, stored)
         filled = None if copied else self.filled_in(rows.sparkSession, rows.columns)
         options = replace(self.options, copied=copied)
         checked = CheckedRows(rows, stored) if copied else checked_by_server(rows, stored)
@@ -180,6 +182,7 @@ class RemoteFiles:
         Args:
             optimized: the option ``optimizeWrite``; None if it is not set. The sizes of the parts are those of Spark's adaptive execution.
         """
+        rows = with_server_defaults(rows, self.config)
         columns = rows.columns
         if optimizes(rows.sparkSession, self.config, optimized):
             rows = rebalanced(rows, [name for name in self.config.partition_columns if name in columns])

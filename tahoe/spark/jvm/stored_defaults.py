@@ -10,17 +10,18 @@ from pyspark.sql import functions as sf
 from tahoe.base.clock import Moment
 from tahoe.expr.tree.expression import EngineText
 from tahoe.protocol.column_values.default_values import Default, default_of, type_refused
+from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import spark_text
 from tahoe.schema.types import StructField, StructType
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.stored_trees import Bound, Stored, StoredTrees
 
 
-def check_default_on_spark(spark: SparkSession, column: StructField, table: str) -> None:
+def check_default_on_spark(spark: SparkSession, column: StructField, config: TableConfig) -> None:
     """Reject a default that Spark must not evaluate. Raises `Unsupported` and `InvalidRequest` (``INVALID_DEFAULT_VALUE``)."""
-    default = default_of(column, table, Moment(0))
+    default = default_of(column, config.table, Moment(0))
     if default is not None and isinstance(default.value, EngineText):
-        _bound(spark, default, default.value, table)
+        _bound(spark, default, default.value, config.table)
 
 
 def default_column(spark: SparkSession, default: Default, table: str) -> Column:

@@ -19,6 +19,7 @@ from tahoe.base.exceptions import Unsupported
 from tahoe.expr.parse.lexer import SYMBOL
 from tahoe.expr.tree.expression import EngineText, Expression, engine_text_in, references_of
 from tahoe.expr.tree.predicate import quote_identifier
+from tahoe.protocol.column_values.default_values import Default
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import (
     GENERATED,
@@ -48,6 +49,7 @@ _FLAG = "__tahoe_check_"
 _CONSTRAINTS = "delta.constraints."
 _CHECK_REFUSED = "DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT"
 _GENERATED_REFUSED = "DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN"
+_DEFAULT_REFUSED = "INVALID_DEFAULT_VALUE.NOT_CONSTANT"
 _TEXTS = """
     ascii base64 bit_length btrim char char_length character_length chr concat concat_ws contains crc32 decode elt encode endswith
     find_in_set format_number format_string get_json_object hash hex ilike initcap instr json_array_length json_object_keys lcase left len
@@ -79,17 +81,24 @@ _COLLECTIONS = """
     map_from_entries map_keys map_values named_struct reduce sequence size slice sort_array str_to_map struct transform transform_keys
     transform_values try_element_at zip_with
 """
+_OF_THE_MOMENT = """
+    curdate current_catalog current_database current_date current_schema current_timestamp current_timezone current_user localtimestamp now
+    session_user unix_timestamp user
+"""
 _FUNCTIONS = frozenset(" ".join([_TEXTS, _NUMBERS, _ANY_VALUES, _TIMES, _COLLECTIONS]).split())
+_OF_DEFAULTS = _FUNCTIONS | frozenset(f"{_OF_THE_MOMENT} parse_json to_json".split())
 _BEFORE_BRACKETS = (
     *("AND", "OR", "NOT", "IN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN", "IS", "DISTINCT", "FROM", "ANY", "SOME"),
     *("ALL", "DIV", "CASE", "WHEN", "THEN", "ELSE", "DECIMAL", "DEC", "NUMERIC", "CHAR", "VARCHAR"),
 )
 """Words before brackets that are no calls."""
-_REFUSED_WORDS = (
+_WORDS_OF_QUERIES = ("SELECT", "USING")
+"""Among them those of ``(MAP … USING 'script' FROM …)``."""
+_WORDS_OF_THE_MOMENT = (
     *("CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIMESTAMP", "CURRENT_USER", "SESSION_USER", "USER"),
-    *("CURRENT_CATALOG", "CURRENT_DATABASE", "SELECT", "USING"),
+    *("CURRENT_CATALOG", "CURRENT_DATABASE"),
 )
-"""Words with a value of the moment, without brackets; and those of queries, among them ``(MAP … USING 'script' FROM …)``."""
+"""Words with a value of the moment, without brackets."""
 _QUERY_WORDS = (*QUERY_WORDS, "MAP", "REDUCE")
 _SIGNS = frozenset("()+-*/%=<>!&|^~[],.:")
 
@@ -101,27 +110,35 @@ class ServerText:
     Args:
         subject: its name, for messages.
         text: as the table states it.
-        is_generated: whether it is the value of a generated column.
+        code: of the error that refuses to evaluate it.
         columns: the columns that it needs, each once.
+        is_default: whether it is the default of a column, which may be a value of the moment, such as the user's name.
     """
 
     subject: str
     text: str
-    is_generated: bool
+    code: str
     expression: Expression
-    columns: tuple[str, ...]
+    columns: tuple[str, ...] = ()
+    is_default: bool = False
 
     @classmethod
     def of_check(cls, check: Check) -> ServerText:
         """Return the condition of a CHECK constraint."""
         subject = f"CHECK constraint '{check.name}'"
-        return cls(subject, check.text, False, check.condition, _read(check.condition))
+        return cls(subject, check.text, _CHECK_REFUSED, check.condition, _read(check.condition))
 
     @classmethod
     def of_generated(cls, rule: Generated) -> ServerText:
         """Return the value of a generated column."""
         subject = f"the generated column '{rule.column.name}'"
-        return cls(subject, rule.text, True, rule.value, _read(rule.value))
+        return cls(subject, rule.text, _GENERATED_REFUSED, rule.value, _read(rule.value))
+
+    @classmethod
+    def of_default(cls, default: Default) -> ServerText:
+        """Return the default of a column."""
+        subject = f"the default value of column '{default.column.name}'"
+        return cls(subject, default.text, _DEFAULT_REFUSED, default.value, is_default=True)
 
 
 def _read(expression: Expression) -> tuple[str, ...]:
@@ -230,7 +247,7 @@ def check_new_by_server(spark: SparkSession, config: TableConfig) -> None:
     Raises the errors of `check_new` and of `server_column`.
     """
     generated = [rule for rule in constraints_of(config).generated if engine_text_in(rule.value)]
-    check_new(config, evaluated={rule.column.name for rule in generated})
+    check_new(config, evaluated={rule.column.name for rule in generated}, checks_defaults=True)
     for rule in generated:
         shape = local_frame(spark, (), to_spark_schema(nullable_schema(base_columns(config.schema))))
         text = ServerText.of_generated(rule)
@@ -259,10 +276,11 @@ def _comparison(spark: SparkSession, config: TableConfig, rule: Generated) -> _C
 
 def _value(spark: SparkSession, config: TableConfig, name: str, text: ServerText) -> Column:
     """Return the value of a generated column as the table stores it."""
-    return _stored(server_column(spark, config, text), config, name)
+    return stored_value(server_column(spark, config, text), config, name)
 
 
-def _stored(values: Column, config: TableConfig, name: str) -> Column:
+def stored_value(values: Column, config: TableConfig, name: str) -> Column:
+    """Return values of a column as the table stores them."""
     field = config.schema.field(name)
     stored = values.cast(to_spark_schema(StructType((field,)))[0].dataType)
     is_partition_text = field.name in config.partition_columns and str(field.data_type) == "string"
@@ -279,7 +297,7 @@ def _fitted(names: Sequence[str], config: TableConfig, texts: Iterable[ServerTex
             if own is None and is_filled_in(config.schema.field(name)):
                 why = f"the rows lack the column {name}, which the writer fills in afterwards. Give the rows that column"
                 raise _not_evaluated(config, text, why)
-            columns[own or name] = _stored(sf.lit(None) if own is None else sf.col(quote_identifier(own)), config, name)
+            columns[own or name] = stored_value(sf.lit(None) if own is None else sf.col(quote_identifier(own)), config, name)
     return columns
 
 
@@ -316,7 +334,7 @@ def server_column(spark: SparkSession, config: TableConfig, text: ServerText) ->
     if engine is not None:
         if any(is_collated(column) or has_char(column) for column in map(config.schema.field, text.columns)):
             raise cannot_enforce(config.table, text.subject, engine)
-        refused = next(refused_parts(engine.text), None)
+        refused = next(refused_parts(engine.text, is_default=text.is_default), None)
         if refused is not None:
             raise _not_evaluated(
                 config, text, f"'{refused}' is not in the list of what a table may use there. Use another function"
@@ -333,32 +351,49 @@ def _not_evaluated(config: TableConfig, text: ServerText, why: str) -> Unsupport
     return Unsupported(
         f"Table {config.table}: {text.subject} ({text.text[:200]}) cannot be evaluated in a session of Spark Connect: {why}, or write in a "
         "classic session. Nothing was written.",
-        code=_GENERATED_REFUSED if text.is_generated else _CHECK_REFUSED,
+        code=text.code,
         table=config.table,
         expression=text.text[:1000],
     )
 
 
-def refused_parts(text: str) -> Iterator[str]:
-    """Yield the parts of an expression that are not in the lists: calls, words, signs and comments."""
+def refused_parts(text: str, *, is_default: bool = False) -> Iterator[str]:
+    """Yield the parts of an expression that are not in the lists: calls, words, signs and comments.
+
+    Args:
+        is_default: whether it may be a value of the moment.
+    """
+    words = _WORDS_OF_QUERIES if is_default else (*_WORDS_OF_QUERIES, *_WORDS_OF_THE_MOMENT)
+    functions = _OF_DEFAULTS if is_default else _FUNCTIONS
     yield from (mark for mark in ("--", "/*") if mark in text)
     tokens = tokenize(text)
     for place, token in enumerate(tokens):
         before, after = (tokens[place - 1] if place else None), (tokens[place + 1] if place + 1 < len(tokens) else None)
-        if _is_refused(before, token, after):
+        is_word = token.is_word(*words)
+        if (
+            is_word
+            or _is_refused(before, token, after)
+            or (_is_call(token, after) and not _may_be_called(before, token, functions))
+        ):
             yield token.text
 
 
 def _is_refused(before: Token | None, token: Token, after: Token | None) -> bool:
-    if token.is_word(*_REFUSED_WORDS) or (token.kind == SYMBOL and not set(token.text) <= _SIGNS):
+    """Whether a token is a sign that is not in the list, or begins a query in brackets."""
+    if token.kind == SYMBOL and not set(token.text) <= _SIGNS:
         return True
-    opens = after is not None and after.is_symbol("(")
-    if (
-        before is not None
-        and before.is_symbol("(")
-        and token.is_word(*_QUERY_WORDS)
-        and not (opens and token.is_word("MAP", "REDUCE"))
-    ):
-        return True
-    is_call = opens and token.name is not None and not token.is_word(*_BEFORE_BRACKETS)
-    return is_call and (str(token.name).lower() not in _FUNCTIONS or (before is not None and before.is_symbol(".")))
+    begins_brackets = before is not None and before.is_symbol("(")
+    is_function = _opens(after) and token.is_word("MAP", "REDUCE")
+    return begins_brackets and token.is_word(*_QUERY_WORDS) and not is_function
+
+
+def _is_call(token: Token, after: Token | None) -> bool:
+    return _opens(after) and token.name is not None and not token.is_word(*_BEFORE_BRACKETS)
+
+
+def _may_be_called(before: Token | None, token: Token, functions: Collection[str]) -> bool:
+    return str(token.name).lower() in functions and not (before is not None and before.is_symbol("."))
+
+
+def _opens(after: Token | None) -> bool:
+    return after is not None and after.is_symbol("(")

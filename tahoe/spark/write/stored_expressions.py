@@ -113,7 +113,7 @@ def check_new_on_spark(spark: SparkSession, config: TableConfig, *, by_statement
         _check_statement(spark, config, constraints)
     check_new(config, by_spark=True)
     for column in config.schema:
-        check_default_on_spark(spark, column, config.table)
+        check_default_on_spark(spark, column, config)
     stored = StoredExpressions(spark, config)
     for check in constraints.checks:
         if engine := engine_text_in(check.condition):

@@ -73,6 +73,30 @@ def test_other_parts_are_refused(text: str, part: str) -> None:
     assert part in list(refused_parts(text))
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["current_user()", "CURRENT_DATE", "date_add(now(), 1)", "unix_timestamp()", "parse_json('{}')", "to_json(map('a', user))"],
+)
+def test_a_default_may_be_a_value_of_the_moment(text: str) -> None:
+    assert list(refused_parts(text, is_default=True)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("uuid()", "uuid"),
+        ("rand()", "rand"),
+        ("(SELECT current_user())", "SELECT"),
+        ("current_user() || reflect('a', 'b')", "reflect"),
+        ("db.current_user()", "current_user"),
+        ("from_json('{}', 'a INT')", "from_json"),
+        ("(MAP 1 USING 'script')", "USING"),
+    ],
+)
+def test_a_default_may_not_be_more(text: str, part: str) -> None:
+    assert part in list(refused_parts(text, is_default=True))
+
+
 @pytest.mark.parametrize("setting", ["spark.sql.parser.escapedStringLiterals", "spark.sql.ansi.doubleQuotedIdentifiers"])
 def test_a_setting_with_which_the_text_has_another_meaning_is_refused(monkeypatch: pytest.MonkeyPatch, setting: str) -> None:
     configuration = {"delta.constraints.c": "regexp_count(v, 'a') > 0"}

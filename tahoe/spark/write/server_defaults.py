@@ -1,0 +1,101 @@
+"""Column defaults that only Spark can evaluate, in sessions of Spark Connect.
+
+text ─► all of its calls, words and signs are in lists (`tahoe.spark.write.server_rules`) ─► the server computes a column of the rows
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
+
+from tahoe.base.clock import Moment
+from tahoe.base.exceptions import InvalidRequest
+from tahoe.expr.tree.expression import EngineText
+from tahoe.protocol.column_values.default_values import UNRESOLVED, Default, default_of, defaults_of, type_refused
+from tahoe.protocol.config import TableConfig
+from tahoe.schema.evolve import can_store
+from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from tahoe.spark.jvm.translate import from_spark_schema
+from tahoe.spark.write.server_rules import ServerText, server_column, stored_value
+
+
+def with_server_defaults(rows: DataFrame, config: TableConfig) -> DataFrame:
+    """Return the rows with the columns that they lack and whose defaults only Spark can evaluate.
+
+    Args:
+        rows: columns are matched by name.
+
+    Raises the errors of `server_default`.
+    """
+    defaults = [
+        default for default in defaults_of(config.schema, config.table, Moment(0)) if isinstance(default.value, EngineText)
+    ]
+    if not defaults:
+        return rows
+    present, spark = {name.lower() for name in rows.columns}, rows.sparkSession
+    missing = [default for default in defaults if default.column.name.lower() not in present]
+    values = [stored_value(server_default(spark, config, each), config, each.column.name) for each in missing]
+    return rows.select("*", *(value.alias(each.column.name) for value, each in zip(values, missing, strict=True)))
+
+
+def server_default(spark: SparkSession, config: TableConfig, default: Default) -> Column:
+    """Return the value of a default that only Spark can evaluate.
+
+    Raises:
+        Unsupported: ``INVALID_DEFAULT_VALUE.NOT_CONSTANT``: a text that does not pass the lists, or a setting under which it would have
+            another meaning.
+    """
+    return server_column(spark, config, ServerText.of_default(default))
+
+
+def written_by_server(spark: SparkSession, config: TableConfig) -> Callable[[Default], str]:
+    """Return a function that renders a default as SQL text for this session. It raises the errors of `server_default`."""
+
+    def written(default: Default) -> str:
+        if not isinstance(default.value, EngineText):
+            return default.sql
+        server_default(spark, config, default)
+        return str(default.value)
+
+    return written
+
+
+def check_default_by_server(spark: SparkSession, column: StructField, config: TableConfig) -> None:
+    """Reject a default that the server cannot or must not evaluate.
+
+    Raises:
+        InvalidRequest: ``INVALID_DEFAULT_VALUE``: it reads a column, calls an unknown function, or the column cannot store its type.
+        Unsupported: see `server_default`.
+    """
+    default = default_of(column, config.table, Moment(0))
+    if default is None or not isinstance(default.value, EngineText):
+        return
+    value = server_default(spark, config, default)
+    try:
+        schema = spark.range(0).select(value.alias(column.name)).schema
+    except AnalysisException as error:
+        reason = str(error).partition(" SQLSTATE")[0]
+        raise InvalidRequest(
+            f"Table {config.table}: Spark does not accept the default value of column '{column.name}' ({default.text[:200]}). {reason}",
+            code=UNRESOLVED,
+            table=config.table,
+            column=column.name,
+        ) from error
+    given = from_spark_schema(schema).fields[0].data_type
+    if not _fits(given, column.data_type):
+        raise type_refused(column, config.table, given)
+
+
+def _fits(value: DataType, target: DataType) -> bool:
+    """Whether a column stores values of a type; parts of collections and structs are matched by position."""
+    match value, target:
+        case ArrayType(), ArrayType():
+            return _fits(value.element_type, target.element_type)
+        case MapType(), MapType():
+            return _fits(value.key_type, target.key_type) and _fits(value.value_type, target.value_type)
+        case StructType(), StructType():
+            pairs = zip(value, target, strict=False)
+            return len(value) == len(target) and all(_fits(part.data_type, field.data_type) for part, field in pairs)
+    return can_store(value, target)

@@ -317,6 +317,8 @@ def _partition_column(cursor: Cursor) -> tuple[str, str]:
 
 def _column(cursor: Cursor) -> ColumnText:
     """Parse ``name type [NOT NULL] [DEFAULT e] [GENERATED …] [COMMENT '…'] [FIRST | AFTER c]``."""
+    if cursor.peek().is_word("CONSTRAINT") and cursor.peek(2).is_word("CHECK", "PRIMARY", "UNIQUE", "FOREIGN"):
+        cursor.fail("columns; ALTER TABLE … ADD CONSTRAINT adds constraints to the new table")
     *path, name = cursor.dotted()
     texts, attributes = [quoted_path([name])], dict[str, Any]()
     while not cursor.at_end and not cursor.peek().is_symbol(",", ")", ";"):

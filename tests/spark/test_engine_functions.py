@@ -183,6 +183,26 @@ def test_spark_evaluates_defaults(either_session, path) -> None:
     Table(path).delete("n = 5")
 
 
+def test_defaults_are_filled_in_before_other_rules_read_them(either_session, path) -> None:
+    spark, enabled = either_session, "TBLPROPERTIES (delta.feature.allowColumnDefaults = 'supported')"
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` (id BIGINT GENERATED ALWAYS AS IDENTITY, n INT DEFAULT 7, u STRING DEFAULT current_user(), "
+        "g STRING GENERATED ALWAYS AS (md5(u)), c CHAR(4) DEFAULT initcap('ab'), p STRING DEFAULT concat_ws('-', 'a', 'b')) "
+        f"USING delta PARTITIONED BY (p) {enabled}"
+    )
+    spark.sql(f"ALTER TABLE delta.`{path}` ADD CONSTRAINT known CHECK (soundex(u) <> '' AND n > 0)")
+    spark.sql(f"INSERT INTO delta.`{path}` (n) VALUES (DEFAULT), (2)")
+    replaced = spark.range(1).selectExpr("'x' AS u").write.format("delta").mode("overwrite")
+    replaced.option("replaceWhere", "n = 7 AND p = 'a-b'").save(path)
+    wrong = "NOT (g <=> md5(u) AND c <=> 'Ab  ' AND p <=> 'a-b')"
+    rows = spark.read.format("delta").load(path)
+    assert [row[0] for row in rows.select("n").orderBy("n").collect()] == [2, 7]
+    assert (rows.where(wrong).count(), rows.select("id").distinct().count()) == (0, 2)
+    with pytest.raises(InvariantViolation, match="known"):
+        spark.sql(f"INSERT INTO delta.`{path}` (n) VALUES (-1)")
+    assert Table(path).check(deep=True) == []
+
+
 def test_other_settings_of_the_session_do_not_change_the_meaning_of_a_text(spark, path) -> None:
     hostile = """concat('\\' || reflect("x.Y", "z") || \\'', initcap(s))"""
     spark.sql("SELECT 'x' AS s, '1' AS h").write.format("delta").save(path)

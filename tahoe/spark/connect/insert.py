@@ -45,8 +45,10 @@ from tahoe.spark.connect.remote_rows import RemoteFiles, RemoteRows, RemoteVersi
 from tahoe.spark.names.frame_columns import column_of
 from tahoe.spark.names.settings import look_at_settings, settings_read_once
 from tahoe.spark.versions.connect_frames import alias_of, checkpointed
+from tahoe.spark.write.enforce import in_session_zone
 from tahoe.spark.write.fitting import columns_of
 from tahoe.spark.write.idempotent import resetting_version
+from tahoe.spark.write.server_defaults import with_named_defaults
 from tahoe.spark.write.server_rules import with_generated
 from tahoe.txn.transaction import Operation, Transaction
 
@@ -95,6 +97,7 @@ def _replacing(rows: RemoteRows, data: DataFrame, request: Insert) -> Operation:
         condition = resolve_condition(version, options.replace_where, "replaceWhere")
         columns = config.schema.names if condition.meaning is None else condition.meaning.columns
         if check_replaced(columns, config, options):
+            data = with_named_defaults(data, config, columns, in_session_zone(version.spark, transaction).moment())
             data = with_generated(data, config, columns)
             named = data if request.alias is None else data.alias(request.alias)
             data = fulfilling(named, options.replace_where, sf.raise_error(MISMATCH))

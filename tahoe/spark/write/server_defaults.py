@@ -5,16 +5,18 @@ text ─► all of its calls, words and signs are in lists (`tahoe.spark.write.s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
 from tahoe.base.clock import Moment
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.tree.expression import EngineText
 from tahoe.protocol.column_values.default_values import UNRESOLVED, Default, default_of, defaults_of, type_refused
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.constraints import spark_text
 from tahoe.schema.evolve import can_store
 from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType
 from tahoe.spark.jvm.translate import from_spark_schema
@@ -29,15 +31,30 @@ def with_server_defaults(rows: DataFrame, config: TableConfig) -> DataFrame:
 
     Raises the errors of `server_default`.
     """
-    defaults = [
-        default for default in defaults_of(config.schema, config.table, Moment(0)) if isinstance(default.value, EngineText)
-    ]
+    return _with(rows, config, [default for default in _defaults(config, Moment(0)) if isinstance(default.value, EngineText)])
+
+
+def with_named_defaults(rows: DataFrame, config: TableConfig, names: Collection[str], moment: Moment) -> DataFrame:
+    """Return the rows with those of these columns that they lack and that have defaults; raises the errors of `server_default`.
+
+    Args:
+        names: of any columns, as the table spells them.
+    """
+    return _with(rows, config, [default for default in _defaults(config, moment) if default.column.name in names])
+
+
+def _defaults(config: TableConfig, moment: Moment) -> Iterator[Default]:
+    return defaults_of(config.schema, config.table, moment)
+
+
+def _with(rows: DataFrame, config: TableConfig, defaults: Sequence[Default]) -> DataFrame:
+    """Return the rows with the columns of these defaults that they lack."""
     if not defaults:
         return rows
-    present, spark = {name.lower() for name in rows.columns}, rows.sparkSession
+    present, text_of = {name.lower() for name in rows.columns}, written_by_server(rows.sparkSession, config)
     missing = [default for default in defaults if default.column.name.lower() not in present]
-    values = [stored_value(server_default(spark, config, each), config, each.column.name) for each in missing]
-    return rows.select("*", *(value.alias(each.column.name) for value, each in zip(values, missing, strict=True)))
+    values = {each.column.name: sf.expr(text_of(each)) for each in missing}
+    return rows.select("*", *(stored_value(value, config, name).alias(name) for name, value in values.items()))
 
 
 def server_default(spark: SparkSession, config: TableConfig, default: Default) -> Column:
@@ -55,7 +72,7 @@ def written_by_server(spark: SparkSession, config: TableConfig) -> Callable[[Def
 
     def written(default: Default) -> str:
         if not isinstance(default.value, EngineText):
-            return default.sql
+            return spark_text(default.value)
         server_default(spark, config, default)
         return str(default.value)
 

@@ -120,6 +120,17 @@ def test_a_creation_has_all_clauses() -> None:
     )
 
 
+def test_a_default_may_contain_not() -> None:
+    actual = table_statement(
+        "CREATE TABLE t (a BOOLEAN DEFAULT true AND NOT false NOT NULL, constraint INT DEFAULT NULL) USING delta"
+    )
+    assert isinstance(actual, Create)
+    assert actual.columns == (
+        ColumnText("`a` BOOLEAN NOT NULL", default="true AND NOT false"),
+        ColumnText("`constraint` INT", default="NULL"),
+    )
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -128,6 +139,8 @@ def test_a_creation_has_all_clauses() -> None:
         "ALTER TABLE t ALTER COLUMN a",
         "ALTER TABLE t CHANGE a b INT",
         "ALTER TABLE t ALTER COLUMN a a INT",
+        "CREATE TABLE t (a INT, CONSTRAINT c CHECK (a > 0)) USING delta",
+        "CREATE TABLE t (a INT, CONSTRAINT c PRIMARY KEY (a)) USING delta",
     ],
 )
 def test_invalid_syntax_is_an_error(text: str) -> None:

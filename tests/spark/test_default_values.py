@@ -103,3 +103,28 @@ def test_a_text_of_another_writer_is_not_executed(spark, table, tmp_path):
         with pytest.raises(TahoeError, match="'reflect' is not on the list"):
             spark.sql(statement)
     assert spark.table(table).count() == 0
+
+
+def test_a_stream_fills_in_defaults_of_its_batches(either_session, tmp_path):
+    spark, source, target = either_session, str(tmp_path / "source"), str(tmp_path / "target")
+    spark.sql(
+        f"CREATE TABLE delta.`{target}` (id BIGINT, n BIGINT DEFAULT 42, at TIMESTAMP DEFAULT current_timestamp(), day DATE DEFAULT "
+        f"current_date(), u STRING DEFAULT current_user(), m MAP<STRING, INT> DEFAULT map('a', 1)) USING delta {ENABLED}"
+    )
+
+    def run(checkpoint, columns="id"):
+        spark.range(2).write.format("delta").mode("append").save(source)
+        rows = spark.readStream.format("delta").load(source).selectExpr(*columns.split(", "))
+        writer = rows.writeStream.format("delta").option("checkpointLocation", str(tmp_path / checkpoint))
+        writer.trigger(availableNow=True).start(target).awaitTermination()
+
+    run("first")
+    run("first")
+    run("second", "id, 'me' AS U, DATE'2026-01-31' AS day")
+    rows = spark.read.format("delta").load(target)
+    assert rows.where("n = 42 AND m['a'] = 1").count() == 4 + 6
+    assert rows.groupBy("u").count().where("u = 'me'").first()[1] == 6
+    assert (
+        rows.where("u = current_user() AND day >= current_date() - 1 AND at > current_timestamp() - INTERVAL 1 HOUR").count() == 4
+    )
+    assert rows.where("u <> 'me'").select("at").distinct().count() == 2

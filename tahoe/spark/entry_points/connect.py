@@ -16,7 +16,7 @@ from pyspark.sql.connect.readwriter import DataFrameReader, DataFrameWriter, Dat
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.connect.streaming.readwriter import DataStreamReader, DataStreamWriter
 
-from tahoe.base.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest, TahoeError
 from tahoe.schema.types import StructType
 from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.named import Creation
@@ -53,6 +53,7 @@ from tahoe.spark.names.temporary_views import copy_views, forget_view, note_view
 from tahoe.spark.portable.data_source_options import TIME_ZONE
 from tahoe.spark.write.enforce import session_time_zone
 from tahoe.spark.write.fitting import columns_of
+from tahoe.spark.write.server_defaults import with_defaults_of_batches
 
 _FILTERS = "spark.sql.python.filterPushdown.enabled"
 _MODES = {
@@ -336,9 +337,22 @@ def _start(
             # Spark does not pass the columns to a Python data source.
             writer.option("partitionBy", ",".join(proto.partitioning_column_names))
         writer.option(TIME_ZONE, session_time_zone(spark))
+        _fill_in_batches(writer, path or options.get("path") or proto.options.get("path"), {**proto.options, **options})
         proto.options.update(without_secrets(spark, proto.options))
         options = without_secrets(spark, options)
     return original(writer, path, format, *rest, **options)
+
+
+def _fill_in_batches(writer: Any, path: str | None, options: Mapping[str, str]) -> None:
+    """Let the server compute the defaults that the writer's tasks cannot compute (`with_defaults_of_batches`)."""
+    spark = writer._session
+    try:
+        config = None if path is None else table_with_options(spark, str(path), options).snapshot().config
+    except TahoeError:
+        return  # a new table, or one that only the server can read: its writer refuses rows without such a column
+    if config is not None:
+        rows = DataFrame(writer._write_stream._child, spark)
+        writer._write_stream._child = with_defaults_of_batches(rows, config)._plan
 
 
 def _to_table(original: Callable[..., Any], writer: Any, *positional: Any, **named: Any) -> Any:

@@ -6,6 +6,7 @@ text ─► all of its calls, words and signs are in lists (`tahoe.spark.write.s
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -13,13 +14,22 @@ from pyspark.sql import functions as sf
 
 from tahoe.base.clock import Moment
 from tahoe.base.exceptions import InvalidRequest
+from tahoe.expr.parse.engine_text import engine_text
 from tahoe.expr.tree.expression import EngineText
-from tahoe.protocol.column_values.default_values import UNRESOLVED, Default, default_of, defaults_of, type_refused
+from tahoe.protocol.column_values.default_values import (
+    UNRESOLVED,
+    Default,
+    constant_default,
+    default_of,
+    defaults_of,
+    type_refused,
+)
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import spark_text
 from tahoe.schema.evolve import can_store
 from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType
 from tahoe.spark.jvm.translate import from_spark_schema
+from tahoe.spark.write.enforce import session_time_zone
 from tahoe.spark.write.server_rules import ServerText, server_column, stored_value
 
 
@@ -41,6 +51,21 @@ def with_named_defaults(rows: DataFrame, config: TableConfig, names: Collection[
         names: of any columns, as the table spells them.
     """
     return _with(rows, config, [default for default in _defaults(config, moment) if default.column.name in names])
+
+
+def with_defaults_of_batches(rows: DataFrame, config: TableConfig) -> DataFrame:
+    """Return the rows of a stream with the columns that they lack and whose defaults differ between batches, or only Spark evaluates.
+
+    The server computes them for each batch; its time is that of the batch. Raises the errors of `server_default`.
+    """
+    zone = session_time_zone(rows.sparkSession) if any(_defaults(config, Moment(0))) else "UTC"
+    varying = [each for each in _defaults(config, Moment(0)) if constant_default(each.column, config.table, None, zone) is None]
+    return _with(rows, config, [replace(each, value=_by_spark(each)) for each in varying])
+
+
+def _by_spark(default: Default) -> EngineText:
+    """Return the text of a default as one for Spark, also if Tahoe could evaluate it."""
+    return engine_text(default.text, StructType(()), UNRESOLVED, "It is a value of the moment.")
 
 
 def _defaults(config: TableConfig, moment: Moment) -> Iterator[Default]:

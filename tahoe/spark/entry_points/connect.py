@@ -337,7 +337,7 @@ def _start(
             # Spark does not pass the columns to a Python data source.
             writer.option("partitionBy", ",".join(proto.partitioning_column_names))
         writer.option(TIME_ZONE, session_time_zone(spark))
-        _fill_in_batches(writer, path or options.get("path") or proto.options.get("path"), {**proto.options, **options})
+        _fill_in_batches(writer, path, {**proto.options, **options})
         proto.options.update(without_secrets(spark, proto.options))
         options = without_secrets(spark, options)
     return original(writer, path, format, *rest, **options)
@@ -345,14 +345,15 @@ def _start(
 
 def _fill_in_batches(writer: Any, path: str | None, options: Mapping[str, str]) -> None:
     """Let the server compute the defaults that the writer's tasks cannot compute (`with_defaults_of_batches`)."""
-    spark = writer._session
+    spark, path = writer._session, path or path_option(options)
+    if path is None:
+        return  # the server raises the error
     try:
-        config = None if path is None else table_with_options(spark, str(path), options).snapshot().config
+        config = table_with_options(spark, path, options).snapshot().config
     except TahoeError:
         return  # a new table, or one that only the server can read: its writer refuses rows without such a column
-    if config is not None:
-        rows = DataFrame(writer._write_stream._child, spark)
-        writer._write_stream._child = with_defaults_of_batches(rows, config)._plan
+    rows = DataFrame(writer._write_stream._child, spark)
+    writer._write_stream._child = with_defaults_of_batches(rows, config)._plan
 
 
 def _to_table(original: Callable[..., Any], writer: Any, *positional: Any, **named: Any) -> Any:

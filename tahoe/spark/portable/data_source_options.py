@@ -27,10 +27,8 @@ def table_of(path: str, options: Mapping[str, str]) -> Table:
 
     Raises `InvalidRequest` (``DELTA_PATH_DOES_NOT_EXIST``) without a path.
     """
-    zone = time_zone_of(options) or "UTC"
-    return Table(
-        _named(path), storage_options=storage_settings(path, options), time_zone=zone, coordinator=coordinator_of(options)
-    )
+    table = Table(_named(path), storage_options=storage_settings(path, options), coordinator=coordinator_of(options))
+    return _in_zone(table, options)
 
 
 def stream_table_of(path: str, options: Mapping[str, str]) -> Table:
@@ -43,13 +41,19 @@ def stream_table_of(path: str, options: Mapping[str, str]) -> Table:
             "out; stream a catalog-managed table in a classic session after tahoe.enable(spark, coordinator=…), or by tahoe.Table.tail.",
             code="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION",
         )
-    return Table(_named(path), storage_options=storage_settings(path, options), time_zone=time_zone_of(options) or "UTC")
+    return _in_zone(Table(_named(path), storage_options=storage_settings(path, options)), options)
 
 
 def table_over(store: LogStore, options: Mapping[str, str]) -> Table:
     """Return the table of a storage from another process, which kept its coordinator."""
     coordinator = coordinator_of(options) if store.coordination == "none" else None
-    return Table(store.url, store=store, time_zone=time_zone_of(options) or "UTC", coordinator=coordinator)
+    return _in_zone(Table(store.url, store=store, coordinator=coordinator), options)
+
+
+def _in_zone(table: Table, options: Mapping[str, str]) -> Table:
+    """Return the table, with the session's time zone: one that Python does not know is an error of the first expression that needs it."""
+    table.time_zone = time_zone_of(options) or table.time_zone
+    return table
 
 
 def coordinator_of(options: Mapping[str, str]) -> Coordinator | None:

@@ -58,8 +58,11 @@ def with_defaults_of_batches(rows: DataFrame, config: TableConfig) -> DataFrame:
 
     The server computes them for each batch; its time is that of the batch. Raises the errors of `server_default`.
     """
-    zone = session_time_zone(rows.sparkSession) if any(_defaults(config, Moment(0))) else "UTC"
-    varying = [each for each in _defaults(config, Moment(0)) if constant_default(each.column, config.table, None, zone) is None]
+    defaults = list(_defaults(config, Moment(0)))
+    if not defaults:
+        return rows
+    zone = session_time_zone(rows.sparkSession)
+    varying = [each for each in defaults if constant_default(each.column, config.table, None, zone) is None]
     return _with(rows, config, [replace(each, value=_by_spark(each)) for each in varying])
 
 

@@ -168,3 +168,27 @@ def test_rows_are_copied_in_another_time_zone(in_california: Any, path: str) -> 
         {"id": 2, "day": date(2026, 1, 1)},
         {"id": 3, "day": date(2026, 1, 1)},
     ]
+
+
+def test_streams_are_completed_and_checked(either_session: Any, path: str, tmp_path: Path) -> None:
+    either_session.sql(
+        f"CREATE TABLE delta.`{path}` (n INT, w STRING, h STRING GENERATED ALWAYS AS (hex(w)), u STRING GENERATED ALWAYS AS (upper(w))) "
+        "USING delta"
+    )
+    either_session.sql(f"ALTER TABLE delta.`{path}` ADD CONSTRAINT sound CHECK (soundex(w) <> 'X000' AND length(u) > 0)")
+
+    def run(number: int, *columns: str) -> None:
+        source, checkpoint = str(tmp_path / f"source{number}"), str(tmp_path / f"checkpoint{number}")
+        either_session.range(number, number + 1).selectExpr("CAST(id AS INT) n", *columns).write.format("delta").save(source)
+        rows = either_session.readStream.format("delta").load(source)
+        writer = rows.writeStream.format("delta").option("checkpointLocation", checkpoint).option("mergeSchema", "true")
+        writer.trigger(availableNow=True).start(path).awaitTermination()
+
+    run(1, "'ab' AS w")
+    run(2, "'cd' AS w", "hex('cd') AS H", "7 AS more")
+    for number, columns in ((3, ("'x' AS w",)), (4, ("'ab' AS w", "'wrong' AS h")), (5, ("'ab' AS w", "'wrong' AS u"))):
+        with pytest.raises(Exception, match="DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"):
+            run(number, *columns)
+    stored = either_session.read.format("delta").load(path).orderBy("n").collect()
+    assert stored == [(1, "ab", "6162", "AB", None), (2, "cd", "6364", "CD", 7)]
+    assert Table(path).check(deep=True) == []

@@ -17,6 +17,7 @@ from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.connect.streaming.readwriter import DataStreamReader, DataStreamWriter
 
 from tahoe.base.exceptions import InvalidRequest, TahoeError
+from tahoe.protocol.config import TableConfig
 from tahoe.schema.types import StructType
 from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.named import Creation
@@ -36,6 +37,7 @@ from tahoe.spark.connect.requests.server_errors import handle_error
 from tahoe.spark.connect.requests.server_source import serve, table_with_options, without_secrets
 from tahoe.spark.connect.server_store import server_store
 from tahoe.spark.connect.statements import run_sql
+from tahoe.spark.connect.streamed_rows import evaluated_by_server
 from tahoe.spark.connect.views import prepare_cache
 from tahoe.spark.connect.writes_by_name import existing, insert_into, save_as_table, save_into
 from tahoe.spark.entry_points.catalog_methods import requested_creation, table_exists
@@ -53,7 +55,6 @@ from tahoe.spark.names.temporary_views import copy_views, forget_view, note_view
 from tahoe.spark.portable.data_source_options import TIME_ZONE
 from tahoe.spark.write.enforce import session_time_zone
 from tahoe.spark.write.fitting import columns_of
-from tahoe.spark.write.server_defaults import with_defaults_of_batches
 
 _FILTERS = "spark.sql.python.filterPushdown.enabled"
 _MODES = {
@@ -332,28 +333,33 @@ def _start(
     original: Callable[..., Any], writer: Any, path: Any = None, format: str | None = None, *rest: Any, **options: Any
 ) -> Any:
     proto, spark = writer._write_proto, writer._session
-    if is_delta(spark, format or proto.format or None):
-        if proto.partitioning_column_names:
-            # Spark does not pass the columns to a Python data source.
-            writer.option("partitionBy", ",".join(proto.partitioning_column_names))
-        writer.option(TIME_ZONE, session_time_zone(spark))
-        _fill_in_batches(writer, path, {**proto.options, **options})
-        proto.options.update(without_secrets(spark, proto.options))
-        options = without_secrets(spark, options)
-    return original(writer, path, format, *rest, **options)
-
-
-def _fill_in_batches(writer: Any, path: str | None, options: Mapping[str, str]) -> None:
-    """Let the server compute the defaults that the writer's tasks cannot compute (`with_defaults_of_batches`)."""
-    spark, path = writer._session, path or path_option(options)
-    if path is None:
-        return  # the server raises the error
+    if not is_delta(spark, format or proto.format or None):
+        return original(writer, path, format, *rest, **options)
+    if proto.partitioning_column_names:
+        # Spark does not pass the columns to a Python data source.
+        writer.option("partitionBy", ",".join(proto.partitioning_column_names))
+    writer.option(TIME_ZONE, session_time_zone(spark))
+    operation = writer._write_stream
+    child, config = operation._child, _config_of_target(spark, path, {**proto.options, **options})
+    if config is not None:
+        rows = evaluated_by_server(DataFrame(child, spark), config)
+        operation._child, options = rows.frame._plan, {**options, **rows.options}
+    proto.options.update(without_secrets(spark, proto.options))
     try:
-        config = table_with_options(spark, path, options).snapshot().config
+        return original(writer, path, format, *rest, **without_secrets(spark, options))
+    finally:
+        operation._child = child  # the writer may be started again
+
+
+def _config_of_target(spark: SparkSession, path: str | None, options: Mapping[str, str]) -> TableConfig | None:
+    """Return the configuration of the table that a stream writes; None for a new table, and for one that only the server can read, whose
+    writer refuses rows that it cannot complete or check.
+    """
+    path = path or path_option(options)
+    try:
+        return None if path is None else table_with_options(spark, path, options).snapshot().config
     except TahoeError:
-        return  # a new table, or one that only the server can read: its writer refuses rows without such a column
-    rows = DataFrame(writer._write_stream._child, spark)
-    writer._write_stream._child = with_defaults_of_batches(rows, config)._plan
+        return None
 
 
 def _to_table(original: Callable[..., Any], writer: Any, *positional: Any, **named: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, groupby, islice
 from typing import Any, Protocol, TypeVar
@@ -13,12 +13,14 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from tahoe.base.clock import SYSTEM_CLOCK
 from tahoe.base.exceptions import Unsupported
+from tahoe.base.lazy import pc
 from tahoe.expr.tree.predicate import Predicate
 from tahoe.ops.write.completion import Defaults, TaskCompletion
 from tahoe.ops.write.writer import WriterOptions, write_arrow
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.column_values.identity import IdentityColumn
 from tahoe.protocol.config import TableConfig
+from tahoe.protocol.constraints import violated
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.types import StructType
 from tahoe.snapshot.arrow_reader import ReadTask
@@ -100,6 +102,32 @@ def rows_of_batch(read: BareVersion, files: tuple[Any, ...], times: Mapping[int,
             yield batch if batch.schema.equals(target) else batch.cast(target)
 
 
+@dataclass(frozen=True, slots=True)
+class RowCheck:
+    """A CHECK constraint whose condition Spark has evaluated for each row.
+
+    Args:
+        column: of the rows: whether the condition is true; never null.
+        name, text: of the constraint.
+        reads: the columns whose values an error shows.
+    """
+
+    column: str
+    name: str
+    text: str
+    reads: tuple[str, ...]
+
+
+def fulfilling(rows: pa.RecordBatch, checks: Sequence[RowCheck], table: str) -> pa.RecordBatch:
+    """Return rows without the columns of checks. Raises `InvariantViolation` for the first row that breaks a constraint."""
+    for check in checks:
+        broken = pc.index(rows.column(check.column), False).as_py()
+        if broken >= 0:
+            values = {name.lower(): column[broken].as_py() for name, column in zip(rows.schema.names, rows.columns, strict=True)}
+            raise violated(table, check.name, check.text, {name: values.get(name.lower()) for name in check.reads})
+    return rows.drop_columns([check.column for check in checks]) if checks else rows
+
+
 @dataclass(frozen=True)
 class Target:
     """The target of written files.
@@ -109,6 +137,7 @@ class Target:
         demands: the table's requirements, for the message.
         rows: the columns as a PySpark schema, if the input is rows instead of Arrow batches.
         time_zone: of the session.
+        checks: their columns are not written.
     """
 
     config: TableConfig
@@ -119,6 +148,7 @@ class Target:
     demands: object = None
     rows: Any = None
     time_zone: str = "UTC"
+    checks: tuple[RowCheck, ...] = ()
 
 
 def written_files(target: Target, items: Iterator[Any]) -> WrittenFiles:
@@ -127,11 +157,13 @@ def written_files(target: Target, items: Iterator[Any]) -> WrittenFiles:
     first = next(batches, None)
     if first is None:
         return WrittenFiles(())
-    completion = target.filled_in.of_this_task()
+    completion, checks, table = target.filled_in.of_this_task(), target.checks, target.config.table
+    rows = (fulfilling(batch, checks, table) for batch in chain((first,), batches))
+    written = pa.schema([column for column in first.schema if column.name not in {check.column for check in checks}])
     adds = write_arrow(
         target.config,
         target.store,
-        pa.RecordBatchReader.from_batches(first.schema, chain((first,), batches)),
+        pa.RecordBatchReader.from_batches(written, rows),
         SYSTEM_CLOCK,
         WriterOptions(target.max_rows_per_file, target.compression, completion=completion, time_zone=target.time_zone),
     )

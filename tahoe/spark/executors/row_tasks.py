@@ -18,11 +18,10 @@ from tahoe.ops.write.row_ids import RowIds
 from tahoe.ops.write.writer import WriterOptions, write_arrow
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.constraints import violated
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.types import StructType
 from tahoe.snapshot.scan import BareVersion
-from tahoe.spark.executors.data_source_tasks import FilledIn, WrittenFiles
+from tahoe.spark.executors.data_source_tasks import FilledIn, RowCheck, WrittenFiles, fulfilling
 from tahoe.store.log_store import LogStore
 
 if TYPE_CHECKING:
@@ -122,22 +121,6 @@ def _bitmap(places: bytes | None) -> BitMap64 | None:
 
 
 @dataclass(frozen=True, slots=True)
-class RowCheck:
-    """A CHECK constraint whose condition Spark has evaluated for each row.
-
-    Args:
-        column: of the rows: whether the condition is true; never null.
-        name, text: of the constraint.
-        reads: the columns whose values an error shows.
-    """
-
-    column: str
-    name: str
-    text: str
-    reads: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class NewFiles:
     """The target of new rows.
 
@@ -177,20 +160,10 @@ def _written(target: NewFiles, batches: Iterator[pa.RecordBatch]) -> WrittenFile
     def rows() -> Iterator[pa.RecordBatch]:
         # Not cast: Arrow refuses to cast a struct that is null where its fields must not be.
         for batch in chain((first,), filled):
-            yield _fulfilling(target, pa.RecordBatch.from_arrays(batch.columns, schema=schema))
+            yield fulfilling(pa.RecordBatch.from_arrays(batch.columns, schema=schema), target.checks, target.config.table)
 
     options = replace(target.options, completion=completion)
     written = pa.schema([column for column in schema if column.name not in {check.column for check in target.checks}])
     data = pa.RecordBatchReader.from_batches(written, rows())
     adds = write_arrow(target.config, target.store, data, SYSTEM_CLOCK, options)
     return WrittenFiles(tuple(adds), None, {} if completion is None else completion.furthest)
-
-
-def _fulfilling(target: NewFiles, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows without the columns of checks. Raises `InvariantViolation` for the first row that breaks a constraint."""
-    for check in target.checks:
-        broken = pc.index(rows.column(check.column), False).as_py()
-        if broken >= 0:
-            values = {name.lower(): column[broken].as_py() for name, column in zip(rows.schema.names, rows.columns, strict=True)}
-            raise violated(target.config.table, check.name, check.text, {name: values.get(name.lower()) for name in check.reads})
-    return rows.drop_columns([check.column for check in target.checks]) if target.checks else rows

@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 
 
 TIME_ZONE = "timeZone"
+EVALUATED_RULES = "evaluatedRules"
+"""Of a stream's writer (`tahoe.spark.portable.evaluated_rules`)."""
 """The option of a writer for the time zone of the session."""
 _COORDINATOR = "coordinator"
-_OWN = ("partitionby", _COORDINATOR, TIME_ZONE.lower())
+_OWN = ("partitionby", _COORDINATOR, TIME_ZONE.lower(), EVALUATED_RULES.lower())
 _VARIABLE = "TAHOE_COORDINATOR"
 
 

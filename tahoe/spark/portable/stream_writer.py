@@ -29,6 +29,7 @@ from tahoe.spark.executors.data_source_tasks import FilledIn, Target, WrittenFil
 from tahoe.spark.executors.shipped import sent_whole
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.portable.data_source_options import option_of, partition_columns, storage_settings, time_zone_of, without_own
+from tahoe.spark.portable.evaluated_rules import EvaluatedRules
 from tahoe.spark.portable.sent import Sent, opened
 from tahoe.spark.portable.tasks import discard, filled_in, finish_conversions, note_numbers
 from tahoe.spark.sink.sink_request import sink_request
@@ -66,7 +67,9 @@ class _StreamWriter(Sent, StreamWriterBase):
     def __init__(self, table: Table, schema: SparkStruct, request: Insert, options: Mapping[str, str]) -> None:
         self._store = table.store
         self._spark_schema = schema
-        self._schema = nullable_schema(from_spark_schema(schema))
+        self._evaluated = EvaluatedRules.of_options(options)
+        flags = {check.column for check in self._evaluated.checks}
+        self._schema = nullable_schema(from_spark_schema(SparkStruct([column for column in schema if column.name not in flags])))
         check_columns(self._schema, Use.CONNECT)
         self._request = request
         self._checkpoint = option_of(options, "checkpointLocation", "")
@@ -85,8 +88,17 @@ class _StreamWriter(Sent, StreamWriterBase):
 
     def _target(self, config: TableConfig, filled: FilledIn) -> Target:
         files, rows = self._request.files, None if TAKES_BATCHES else self._spark_schema
-        zone = self._time_zone or "UTC"
-        return Target(config, self._store, filled, files.max_records_per_file, files.compression, demands(config), rows, zone)
+        return Target(
+            self._evaluated.left_by(config),
+            self._store,
+            filled,
+            files.max_records_per_file,
+            files.compression,
+            demands(config),
+            rows,
+            self._time_zone or "UTC",
+            self._evaluated.checks,
+        )
 
     def _task(self) -> object:
         if self._filled_in.identities:

@@ -33,10 +33,11 @@ from tahoe.protocol.constraints import (
     is_filled_in,
     spark_text,
 )
+from tahoe.protocol.engine_rules import CONSTRAINTS, without_rules
 from tahoe.schema.collations import is_collated
 from tahoe.schema.text_limits import has_char
-from tahoe.schema.types import GENERATION_EXPRESSION, StructType
-from tahoe.spark.executors.row_tasks import RowCheck
+from tahoe.schema.types import StructType
+from tahoe.spark.executors.data_source_tasks import RowCheck
 from tahoe.spark.jvm.local_rows import local_frame
 from tahoe.spark.jvm.translate import from_spark_schema, to_spark_schema
 from tahoe.spark.names.settings import setting_of
@@ -46,7 +47,6 @@ from tahoe.spark.write.stored_expressions import BACKSLASHES, MEANING
 from tahoe.sql.dialect import QUERY_WORDS, Token, tokenize
 
 _FLAG = "__tahoe_check_"
-_CONSTRAINTS = "delta.constraints."
 _CHECK_REFUSED = "DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT"
 _GENERATED_REFUSED = "DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN"
 _DEFAULT_REFUSED = "INVALID_DEFAULT_VALUE.NOT_CONSTANT"
@@ -186,7 +186,7 @@ def checked_by_server(rows: DataFrame, config: TableConfig) -> CheckedRows:
     spark = rows.sparkSession
     constraints = constraints_of(config, session_time_zone(spark))
     checks = [check for check in constraints.checks if engine_text_in(check.condition)]
-    keys = {f"{_CONSTRAINTS}{check.name}" for check in checks} & config.metadata.configuration.keys()
+    keys = {f"{CONSTRAINTS}{check.name}" for check in checks} & config.metadata.configuration.keys()
     generated = [rule for rule in constraints.generated if engine_text_in(rule.value)]
     if len(keys) < len(checks) or not (checks or generated):  # an invariant is not a property
         return CheckedRows(rows, config)
@@ -204,7 +204,7 @@ def checked_by_server(rows: DataFrame, config: TableConfig) -> CheckedRows:
         fitted.select(
             *(sf.col(quote_identifier(name)) for name in written), *(flags[name].is_true.alias(name) for name in flags)
         ),
-        _left_to_writer(config, keys, {*missing, *(rule.column.name for rule in generated)}),
+        without_rules(config, keys, {*missing, *(rule.column.name for rule in generated)}),
         tuple(RowCheck(name, each.name, each.text, each.source.columns) for name, each in flags.items()),
     )
 
@@ -303,19 +303,6 @@ def _fitted(names: Sequence[str], config: TableConfig, texts: Iterable[ServerTex
 
 def _selected(rows: DataFrame, columns: Mapping[str, Column]) -> DataFrame:
     return rows.select(*(values.alias(name) for name, values in columns.items()))
-
-
-def _left_to_writer(config: TableConfig, constraints: Collection[str], generated: Collection[str]) -> TableConfig:
-    """Return the configuration without the rules that the server evaluates: keys of CHECK constraints, names of generated columns."""
-    fields = [
-        replace(field, metadata={key: value for key, value in field.metadata.items() if key != GENERATION_EXPRESSION})
-        if field.name in generated
-        else field
-        for field in config.schema
-    ]
-    configuration = {key: text for key, text in config.metadata.configuration.items() if key not in constraints}
-    schema_string = StructType(tuple(fields)).to_json() if generated else config.metadata.schema_string
-    return replace(config, metadata=replace(config.metadata, configuration=configuration, schema_string=schema_string))
 
 
 def server_condition(spark: SparkSession, config: TableConfig, text: ServerText) -> Column:

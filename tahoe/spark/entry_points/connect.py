@@ -357,7 +357,8 @@ def _config_of_target(spark: SparkSession, path: str | None, options: Mapping[st
     """
     path = path or path_option(options)
     try:
-        return None if path is None else table_with_options(spark, path, options).snapshot().config
+        texts = {name: str(value) for name, value in options.items()}
+        return None if path is None else table_with_options(spark, str(path), texts).snapshot().config
     except TahoeError:
         return None
 

@@ -169,6 +169,8 @@ def test_spark_evaluates_defaults(either_session, path) -> None:
         ("(SELECT 'x')", "SUBQUERY_EXPRESSION"),
         ("reflect('x.Y', 'z')", "NOT_CONSTANT"),
         ("initcap(other)", "UNRESOLVED_EXPRESSION"),
+        ("hex(n)", "UNRESOLVED_EXPRESSION"),
+        ("hex(id)", "UNRESOLVED_EXPRESSION"),
         ("map_keys(map('a', 1))", "DATA_TYPE"),
     ):
         with pytest.raises(TahoeError) as raised:

@@ -9,8 +9,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
+from pyspark.sql.types import StructType as SparkStruct
 
 from tahoe.base.clock import Moment
 from tahoe.base.exceptions import InvalidRequest
@@ -28,6 +29,7 @@ from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import spark_text
 from tahoe.schema.evolve import can_store
 from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from tahoe.spark.jvm.local_rows import local_frame
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.write.enforce import session_time_zone
 from tahoe.spark.write.server_rules import ServerText, server_column, stored_value
@@ -39,13 +41,13 @@ def with_server_defaults(rows: DataFrame, config: TableConfig) -> DataFrame:
     Args:
         rows: columns are matched by name.
 
-    Raises the errors of `server_default`.
+    Raises the errors of `check_default_by_server`.
     """
     return _with(rows, config, [default for default in _defaults(config, Moment(0)) if isinstance(default.value, EngineText)])
 
 
 def with_named_defaults(rows: DataFrame, config: TableConfig, names: Collection[str], moment: Moment) -> DataFrame:
-    """Return the rows with those of these columns that they lack and that have defaults; raises the errors of `server_default`.
+    """Return the rows with those of these columns that they lack and that have defaults; raises the errors of `check_default_by_server`.
 
     Args:
         names: of any columns, as the table spells them.
@@ -56,7 +58,7 @@ def with_named_defaults(rows: DataFrame, config: TableConfig, names: Collection[
 def with_defaults_of_batches(rows: DataFrame, config: TableConfig) -> DataFrame:
     """Return the rows of a stream with the columns that they lack and whose defaults differ between batches, or only Spark evaluates.
 
-    The server computes them for each batch; its time is that of the batch. Raises the errors of `server_default`.
+    The server computes them for each batch; its time is that of the batch. Raises the errors of `check_default_by_server`.
     """
     defaults = list(_defaults(config, Moment(0)))
     if not defaults:
@@ -85,23 +87,13 @@ def _with(rows: DataFrame, config: TableConfig, defaults: Sequence[Default]) -> 
     return rows.select("*", *(stored_value(value, config, name).alias(name) for name, value in values.items()))
 
 
-def server_default(spark: SparkSession, config: TableConfig, default: Default) -> Column:
-    """Return the value of a default that only Spark can evaluate.
-
-    Raises:
-        Unsupported: ``INVALID_DEFAULT_VALUE.NOT_CONSTANT``: a text that does not pass the lists, or a setting under which it would have
-            another meaning.
-    """
-    return server_column(spark, config, ServerText.of_default(default))
-
-
 def written_by_server(spark: SparkSession, config: TableConfig) -> Callable[[Default], str]:
-    """Return a function that renders a default as SQL text for this session. It raises the errors of `server_default`."""
+    """Return a function that renders a default as SQL text for this session. It raises the errors of `check_default_by_server`."""
 
     def written(default: Default) -> str:
         if not isinstance(default.value, EngineText):
             return spark_text(default.value)
-        server_default(spark, config, default)
+        _check(spark, config, default)
         return str(default.value)
 
     return written
@@ -112,14 +104,19 @@ def check_default_by_server(spark: SparkSession, column: StructField, config: Ta
 
     Raises:
         InvalidRequest: ``INVALID_DEFAULT_VALUE``: it reads a column, calls an unknown function, or the column cannot store its type.
-        Unsupported: see `server_default`.
+        Unsupported: ``INVALID_DEFAULT_VALUE.NOT_CONSTANT``: a text that does not pass the lists, or a setting under which it would have
+            another meaning.
     """
     default = default_of(column, config.table, Moment(0))
-    if default is None or not isinstance(default.value, EngineText):
-        return
-    value = server_default(spark, config, default)
+    if default is not None and isinstance(default.value, EngineText):
+        _check(spark, config, default)
+
+
+def _check(spark: SparkSession, config: TableConfig, default: Default) -> None:
+    column, value = default.column, server_column(spark, config, ServerText.of_default(default))
+    rows = local_frame(spark, (), SparkStruct())  # a name in the text would be that of a column of other rows
     try:
-        schema = spark.range(0).select(value.alias(column.name)).schema
+        schema = rows.select(value.alias(column.name)).schema
     except AnalysisException as error:
         reason = str(error).partition(" SQLSTATE")[0]
         raise InvalidRequest(

@@ -10,7 +10,7 @@ from functools import cached_property
 from tahoe.base.exceptions import CorruptTable, InvalidRequest, SchemaMismatch, TahoeError, Unsupported
 from tahoe.protocol.actions import Metadata, Protocol
 from tahoe.protocol.features import FEATURES, ICEBERG_COMPAT, Feature, feature_named
-from tahoe.protocol.properties import FEATURE_PREFIX, TableProperties
+from tahoe.protocol.properties import CONSTRAINT_PREFIX, FEATURE_PREFIX, TableProperties
 from tahoe.protocol.protocols import check_readable, check_writable, features_of
 from tahoe.schema.evolve import check_duplicates
 from tahoe.schema.mapping import check_mapping_of_columns
@@ -190,7 +190,7 @@ class TableConfig:
     def demands(self) -> Iterator[tuple[str, str]]:
         """Yield the constraints that writers must enforce: the feature, and where it is used. Those inside lists and maps, and a generated
         field of a struct, cannot be enforced by any writer; nor can a generated column under a protocol without the feature."""
-        if any(key.lower().startswith("delta.constraints.") for key in self.metadata.configuration):
+        if any(key.lower().startswith(CONSTRAINT_PREFIX) for key in self.metadata.configuration):
             yield Feature.CHECK_CONSTRAINTS, Feature.CHECK_CONSTRAINTS
         top_level = {id(column) for column in self.schema}
         in_structs = {id(column) for column in struct_fields(self.schema)}

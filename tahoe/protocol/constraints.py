@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
@@ -42,9 +42,9 @@ from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT, EXISTS_
 from tahoe.protocol.column_values.identity import IDENTITY, check_new_identity
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.features import Feature, Use, check_columns
+from tahoe.protocol.properties import CONSTRAINT_PREFIX
 from tahoe.schema.types import GENERATION_EXPRESSION, ArrayType, DataType, MapType, StructField, StructType, is_opaque
 
-_PREFIX = "delta.constraints."
 _INVARIANTS = "delta.invariants"
 GENERATED = "Generated Column"
 """The name of the rule that a generated column's values are those of its expression, in errors."""
@@ -132,15 +132,12 @@ def constraints_of(config: TableConfig, time_zone: str = "UTC") -> Constraints:
     )
 
 
-def check_new(
-    config: TableConfig, *, by_spark: bool = False, evaluated: Collection[str] = (), checks_defaults: bool = False
-) -> None:
+def check_new(config: TableConfig, *, by_spark: bool = False, columns_by_spark: bool = False) -> None:
     """Refuse a new table whose constraints no writer could satisfy, or that the reference would not accept.
 
     Args:
         by_spark: Spark creates the table, and checks the expressions that only Spark can evaluate.
-        evaluated: the generated columns that the caller evaluates and checks.
-        checks_defaults: whether the caller checks the defaults that only Spark can evaluate.
+        columns_by_spark: Spark checks the generated columns and defaults that only it can evaluate, but no CHECK constraints.
 
     Raises:
         As `constraints_of`; `InvalidRequest` with ``DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH`` if a generated column's type is not
@@ -155,12 +152,11 @@ def check_new(
             config.table,
             enabled=Feature.ALLOW_COLUMN_DEFAULTS in config.features,
             statement="CREATE TABLE",
-            by_spark=by_spark or checks_defaults,
+            by_spark=by_spark or columns_by_spark,
         )
     constraints = constraints_of(config)
     if not by_spark:
-        left = tuple(rule for rule in constraints.generated if rule.column.name not in evaluated)
-        replace(constraints, generated=left).require_evaluator()
+        (replace(constraints, generated=()) if columns_by_spark else constraints).require_evaluator()
     for rule in constraints.generated:
         data_type = rule.column.data_type
         if is_opaque(data_type):
@@ -395,8 +391,8 @@ def violated(table: str, name: str, text: str, values: Mapping[str, object]) -> 
 
 def _checks(config: TableConfig, time_zone: str) -> Iterator[Check]:
     for key, text in sorted(config.metadata.configuration.items()):
-        if key.lower().startswith(_PREFIX):
-            name = key[len(_PREFIX) :]
+        if key.lower().startswith(CONSTRAINT_PREFIX):
+            name = key[len(CONSTRAINT_PREFIX) :]
             yield Check(name, text, _understood(config, f"CHECK constraint '{name}'", text, time_zone))
     for path, field in _fields_in_structs(config.schema, ()):
         if _INVARIANTS in field.metadata:

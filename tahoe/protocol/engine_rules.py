@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 from tahoe.expr.tree.expression import engine_text_in
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import constraints_of
+from tahoe.protocol.properties import CONSTRAINT_PREFIX
 from tahoe.schema.types import GENERATION_EXPRESSION, StructType
-
-CONSTRAINTS = "delta.constraints."
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +29,7 @@ def engine_rules_of(config: TableConfig) -> EngineRules:
     """Return the rules of a table that only Spark can evaluate; raises as `tahoe.protocol.constraints.constraints_of`."""
     constraints = constraints_of(config)
     return EngineRules(
-        {f"{CONSTRAINTS}{rule.name}": rule.text for rule in constraints.checks if engine_text_in(rule.condition)},
+        {f"{CONSTRAINT_PREFIX}{rule.name}": rule.text for rule in constraints.checks if engine_text_in(rule.condition)},
         {rule.column.name: rule.text for rule in constraints.generated if engine_text_in(rule.value)},
     )
 

@@ -11,7 +11,7 @@ from enum import Enum, StrEnum
 from typing import Any
 
 from tahoe.base.exceptions import InvalidRequest, TahoeError, Unsupported
-from tahoe.protocol.properties import TableProperties
+from tahoe.protocol.properties import CONSTRAINT_PREFIX, TableProperties
 from tahoe.schema.types import GENERATION_EXPRESSION, DataType, PrimitiveType, StructField, StructType, is_geospatial
 from tahoe.schema.walk import paths_of_type, primitives
 
@@ -254,7 +254,7 @@ _ROWS = (
         Feature.CHECK_CONSTRAINTS,
         is_enforced=True,
         legacy=(1, 3),
-        enabled_by_property="delta.constraints.",
+        enabled_by_property=CONSTRAINT_PREFIX,
         removal="constraints dropped",
     ),
     TableFeature(Feature.CHANGE_DATA_FEED, legacy=(1, 4), enabled_by_property="delta.enableChangeDataFeed"),

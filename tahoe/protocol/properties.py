@@ -21,7 +21,8 @@ T = TypeVar("T")
 
 
 FEATURE_PREFIX = "delta.feature."
-FREE_PREFIXES = ("delta.constraints.", FEATURE_PREFIX, "delta.universalformat.config.")
+CONSTRAINT_PREFIX = "delta.constraints."
+FREE_PREFIXES = (CONSTRAINT_PREFIX, FEATURE_PREFIX, "delta.universalformat.config.")
 
 _UNIT_MS = {
     "millisecond": 1,
@@ -143,7 +144,7 @@ def validate_properties(properties: Mapping[str, str]) -> dict[str, str]:
                 code="TAHOE_TABLE_PROPERTY",
                 property=key,
             )
-        if not lowered.startswith("delta.") or lowered.startswith("delta.constraints."):
+        if not lowered.startswith("delta.") or lowered.startswith(CONSTRAINT_PREFIX):
             if f"delta.{lowered}" in _ROWS:
                 known = _ROWS[f"delta.{lowered}"].key
                 logger.warning(
@@ -212,7 +213,7 @@ def same_key(key: str, other: str) -> bool:
     if key == other:
         return True
     lowered = key.lower()
-    return lowered == other.lower() and lowered.startswith("delta.") and not lowered.startswith("delta.constraints.")
+    return lowered == other.lower() and lowered.startswith("delta.") and not lowered.startswith(CONSTRAINT_PREFIX)
 
 
 def is_table_property(name: str) -> bool:

@@ -19,7 +19,7 @@ from tahoe.protocol.config import TableConfig
 from tahoe.protocol.features import Feature
 from tahoe.protocol.iceberg_compat import format_version
 from tahoe.protocol.identifier_fields import identifier_property, possible_identifiers, without_identifier_property
-from tahoe.protocol.properties import FEATURE_PREFIX
+from tahoe.protocol.properties import CONSTRAINT_PREFIX, FEATURE_PREFIX
 from tahoe.protocol.row_tracking import MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID
 from tahoe.schema.mapping import ID_KEY, NESTED_IDS_KEY, assign_ids, check_mapping_of_columns, explode, transform_fields
 from tahoe.schema.types import StructField, StructType
@@ -43,7 +43,7 @@ _VECTORS = "delta.enableDeletionVectors"
 _ROW_IDS = {MATERIALIZED_ROW_ID: "_row_id", MATERIALIZED_ROW_COMMIT_VERSION: "_last_updated_sequence_number"}
 """Iceberg's names of the columns in which moved rows keep their ids (format/spec.md, "Reserved Field IDs")."""
 
-_ABOUT_COLUMNS = ("delta.constraints.", "delta.dataskippingstatscolumns")
+_ABOUT_COLUMNS = (CONSTRAINT_PREFIX, "delta.dataskippingstatscolumns")
 """The properties that name columns, in lower case."""
 
 _CATALOG_MANAGED = f"{FEATURE_PREFIX}{Feature.CATALOG_MANAGED}"

@@ -21,7 +21,7 @@ from tahoe.log.files.live_files import add_files, key_of
 from tahoe.log.files.removed_files import added
 from tahoe.ops.copies.clone_source import CloneSource, FileCopy, copied, referenced
 from tahoe.ops.copies.iceberg_deletes import with_vector_files
-from tahoe.ops.tables.create import with_kept_marks
+from tahoe.ops.tables.create import exists_already, with_kept_marks
 from tahoe.protocol.actions import AddFile, Metadata, Protocol
 from tahoe.protocol.features import COORDINATED, ENFORCED
 from tahoe.protocol.properties import TableProperties, validate_properties
@@ -155,11 +155,7 @@ def _check_target(source: CloneSource, transaction: Transaction, request: CloneR
     if target is None and request.how == "replace":
         transaction.existing()
     if target is not None and request.how == "create":
-        raise InvalidRequest(
-            f"There is a table at {url} already. Replace it (CREATE OR REPLACE TABLE … CLONE, replace=True), or choose another place.",
-            code="DELTA_TABLE_ALREADY_EXISTS",
-            table=url,
-        )
+        raise exists_already(url, "Replace it (CREATE OR REPLACE TABLE … CLONE, replace=True), or choose another place.")
     if target is not None and request.shallow and target.num_files and request.how != "createIfNotExists":
         raise InvalidRequest(
             f"The clone destination table is non-empty: {url} has {counted(target.num_files, 'file')}. Please TRUNCATE or DELETE FROM the "

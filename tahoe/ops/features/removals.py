@@ -29,7 +29,7 @@ from tahoe.protocol.clustering import DOMAIN as CLUSTERING_DOMAIN
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.dv import file_name
 from tahoe.protocol.features import ENFORCED, FEATURES, Feature, TableFeature, Use
-from tahoe.protocol.properties import TableProperties
+from tahoe.protocol.properties import CONSTRAINT_PREFIX, TableProperties
 from tahoe.protocol.row_tracking import DOMAIN as ROW_TRACKING_DOMAIN
 from tahoe.protocol.row_tracking import ENABLED, MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID, SUSPENDED
 from tahoe.settings.property_settings import property_text
@@ -274,8 +274,8 @@ def _time_traces(snapshot: Snapshot) -> list[str]:
 
 
 def _constraint_names(snapshot: Snapshot) -> list[str]:
-    prefix = "delta.constraints."
-    return sorted(key[len(prefix) :] for key in snapshot.metadata.configuration if key.lower().startswith(prefix))
+    keys = (key for key in snapshot.metadata.configuration if key.lower().startswith(CONSTRAINT_PREFIX))
+    return sorted(key[len(CONSTRAINT_PREFIX) :] for key in keys)
 
 
 def _refuse_constraints(work: Work) -> bool:

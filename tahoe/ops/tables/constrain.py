@@ -15,6 +15,7 @@ from tahoe.expr.compute.compute import compute_mask
 from tahoe.expr.tree.predicate import Column, IsNull
 from tahoe.protocol.constraints import Constraints, constraints_of, refuse_required_in_collections
 from tahoe.protocol.features import ENFORCED
+from tahoe.protocol.properties import CONSTRAINT_PREFIX
 from tahoe.schema.column_edits import Path, name_of
 from tahoe.snapshot.read_errors import naming
 from tahoe.snapshot.scan import Scan
@@ -22,7 +23,6 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.txn.prepare import future_config
 from tahoe.txn.transaction import Operation, Transaction
 
-_PREFIX = "delta.constraints."
 ROWS_CHECKED = "rows checked"
 _RESERVED = "__CHAR_VARCHAR_STRING_LENGTH_CHECK__"
 
@@ -63,7 +63,7 @@ def stage_add_constraint(
         Unsupported: a condition that contains an expression outside the allow-list.
         InvariantViolation: ``DELTA_NEW_CHECK_CONSTRAINT_VIOLATION``, with the number of rows that break it.
     """
-    key = _PREFIX + name.lower()
+    key = CONSTRAINT_PREFIX + name.lower()
     if name == _RESERVED:
         raise InvalidRequest(
             f"Cannot use {name} as the name of a CHECK constraint of table {snapshot.config.table}: the lengths of char and varchar columns "
@@ -111,7 +111,7 @@ def stage_drop_constraint(transaction: Transaction, snapshot: Snapshot, name: st
 
 def _stored_key(snapshot: Snapshot, name: str) -> str | None:
     """The property of a constraint: the key in lower case, as statements write it, or else a key that CREATE TABLE wrote in another case."""
-    lowered = _PREFIX + name.lower()
+    lowered = CONSTRAINT_PREFIX + name.lower()
     keys = sorted(snapshot.metadata.configuration, key=lambda key: key != lowered)
     return next((key for key in keys if key.lower() == lowered), None)
 

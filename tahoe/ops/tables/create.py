@@ -17,7 +17,7 @@ from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import check_dependents, check_new
 from tahoe.protocol.features import ENFORCED
 from tahoe.protocol.iceberg_compat import required_properties
-from tahoe.protocol.properties import TableProperties, same_key, validate_properties
+from tahoe.protocol.properties import CONSTRAINT_PREFIX, TableProperties, same_key, validate_properties
 from tahoe.protocol.protocols import check_types_supported
 from tahoe.protocol.row_tracking import with_materialized_columns
 from tahoe.protocol.statistics.collect import check_statistics_columns
@@ -183,7 +183,7 @@ def with_kept_marks(metadata: Metadata, newest: Metadata) -> Metadata:
 def _refuse_constraints(config: TableConfig, properties: Mapping[str, str | None]) -> None:
     """Refuse constraints among the properties: they have a statement of their own, which validates the existing rows."""
     for key, value in properties.items():
-        if key.lower().startswith("delta.constraints.") and value is not None:
+        if key.lower().startswith(CONSTRAINT_PREFIX) and value is not None:
             raise InvalidRequest(
                 f"'{key}' of table {config.table} is a CHECK constraint. The rows of the table are validated before one is added: use ALTER "
                 "TABLE … ADD CONSTRAINT (Table.add_constraint).",

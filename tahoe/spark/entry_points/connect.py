@@ -49,7 +49,7 @@ from tahoe.spark.entry_points.writing import configure
 from tahoe.spark.executors.shipped import BatchFunction
 from tahoe.spark.jvm.storage import compact_remotely, reach_storage_by, reaches_storage_by_server
 from tahoe.spark.names.entries import parts_of, table_named
-from tahoe.spark.names.options import path_option
+from tahoe.spark.names.options import ReadRequest, path_option, travelling
 from tahoe.spark.names.settings import settings_of, settings_read_once
 from tahoe.spark.names.temporary_views import copy_views, forget_view, note_view
 from tahoe.spark.portable.data_source_options import TIME_ZONE
@@ -125,7 +125,8 @@ def _load(
         spark = reader._client
         reader._options = in_utc(spark, without_secrets(spark, reader._options))
         options = in_utc(spark, without_secrets(spark, options))
-        if "@" in (path or path_option(reader._options) or ""):  # perhaps before a time
+        in_path = travelling(ReadRequest(str(path or path_option(reader._options) or "")))
+        if in_path is not None and in_path.timestamp is not None:
             options[TIME_ZONE] = session_time_zone(spark)
     return original(reader, path, format, *rest, **options)
 
@@ -338,12 +339,13 @@ def _start(
     if proto.partitioning_column_names:
         # Spark does not pass the columns to a Python data source.
         writer.option("partitionBy", ",".join(proto.partitioning_column_names))
-    writer.option(TIME_ZONE, session_time_zone(spark))
     operation = writer._write_stream
     child, config = operation._child, _config_of_target(spark, path, {**proto.options, **options})
-    if config is not None:
-        rows = evaluated_by_server(DataFrame(child, spark), config)
-        operation._child, options = rows.frame._plan, {**options, **rows.options}
+    with settings_read_once(spark):
+        writer.option(TIME_ZONE, session_time_zone(spark))
+        if config is not None:
+            rows = evaluated_by_server(DataFrame(child, spark), config)
+            operation._child, options = rows.frame._plan, {**options, **rows.options}
     proto.options.update(without_secrets(spark, proto.options))
     try:
         return original(writer, path, format, *rest, **without_secrets(spark, options))

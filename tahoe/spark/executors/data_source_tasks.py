@@ -118,8 +118,23 @@ class RowCheck:
     reads: tuple[str, ...]
 
 
-def fulfilling(rows: pa.RecordBatch, checks: Sequence[RowCheck], table: str) -> pa.RecordBatch:
-    """Return rows without the columns of checks. Raises `InvariantViolation` for the first row that breaks a constraint."""
+def checked_rows(
+    schema: pa.Schema, batches: Iterator[pa.RecordBatch], checks: Sequence[RowCheck], table: str
+) -> pa.RecordBatchReader:
+    """Return rows without the columns of checks.
+
+    Args:
+        schema: of the batches.
+        table: its URL, for messages.
+
+    Raises `InvariantViolation` while the rows are read: for the first one that breaks a constraint.
+    """
+    names = {check.column for check in checks}
+    kept = pa.schema([column for column in schema if column.name not in names])
+    return pa.RecordBatchReader.from_batches(kept, (_fulfilling(batch, checks, table) for batch in batches))
+
+
+def _fulfilling(rows: pa.RecordBatch, checks: Sequence[RowCheck], table: str) -> pa.RecordBatch:
     for check in checks:
         broken = pc.index(rows.column(check.column), False).as_py()
         if broken >= 0:
@@ -157,13 +172,11 @@ def written_files(target: Target, items: Iterator[Any]) -> WrittenFiles:
     first = next(batches, None)
     if first is None:
         return WrittenFiles(())
-    completion, checks, table = target.filled_in.of_this_task(), target.checks, target.config.table
-    rows = (fulfilling(batch, checks, table) for batch in chain((first,), batches))
-    written = pa.schema([column for column in first.schema if column.name not in {check.column for check in checks}])
+    completion = target.filled_in.of_this_task()
     adds = write_arrow(
         target.config,
         target.store,
-        pa.RecordBatchReader.from_batches(written, rows),
+        checked_rows(first.schema, chain((first,), batches), target.checks, target.config.table),
         SYSTEM_CLOCK,
         WriterOptions(target.max_rows_per_file, target.compression, completion=completion, time_zone=target.time_zone),
     )

@@ -21,7 +21,7 @@ from tahoe.protocol.config import TableConfig
 from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.types import StructType
 from tahoe.snapshot.scan import BareVersion
-from tahoe.spark.executors.data_source_tasks import FilledIn, RowCheck, WrittenFiles, fulfilling
+from tahoe.spark.executors.data_source_tasks import FilledIn, RowCheck, WrittenFiles, checked_rows
 from tahoe.store.log_store import LogStore
 
 if TYPE_CHECKING:
@@ -156,14 +156,9 @@ def _written(target: NewFiles, batches: Iterator[pa.RecordBatch]) -> WrittenFile
     completion = None if target.filled_in is None else target.filled_in.of_this_task()
     names = target.names or first.schema.names
     schema = pa.schema([column.with_name(name).with_nullable(True) for column, name in zip(first.schema, names, strict=True)])
-
-    def rows() -> Iterator[pa.RecordBatch]:
-        # Not cast: Arrow refuses to cast a struct that is null where its fields must not be.
-        for batch in chain((first,), filled):
-            yield fulfilling(pa.RecordBatch.from_arrays(batch.columns, schema=schema), target.checks, target.config.table)
-
+    # Not cast: Arrow refuses to cast a struct that is null where its fields must not be.
+    renamed = (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in chain((first,), filled))
+    data = checked_rows(schema, renamed, target.checks, target.config.table)
     options = replace(target.options, completion=completion)
-    written = pa.schema([column for column in schema if column.name not in {check.column for check in target.checks}])
-    data = pa.RecordBatchReader.from_batches(written, rows())
     adds = write_arrow(target.config, target.store, data, SYSTEM_CLOCK, options)
     return WrittenFiles(tuple(adds), None, {} if completion is None else completion.furthest)

@@ -37,6 +37,7 @@ from tahoe.log.history import parse_timestamp
 from tahoe.ops.rows.insert import already_written, prepare_schema, stage_adds
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.features import ENFORCED, Use, check_columns
+from tahoe.protocol.properties import CONSTRAINT_PREFIX
 from tahoe.schema.collations import compares_by_bytes
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType, StructField, StructType
 from tahoe.settings.dataframe_options import warn_of_range_without_feed
@@ -80,12 +81,12 @@ from tahoe.txn.after_commit import logged_after_commit
 class DeltaDataSource(Sent, DataSource):
     """``format("delta")`` of PySpark's own data source API.
 
-    Options: those of the native reader and writer (``versionAsOf``, ``mergeSchema``, …), and three more. ``timeZone`` is the time zone in
+    Options: those of the native reader and writer (``versionAsOf``, ``mergeSchema``, …), and four more. ``timeZone`` is the time zone in
     which a writer evaluates generated columns, constraints and defaults, and a reader the time in ``path@20260131120000000``; UTC if it is
-    not set. ``partitionBy`` names the partition
-    columns of a new table, separated by commas. ``coordinator`` is the URL, without a password, of the database that ratifies the commits
-    of a catalog-managed table, in the form of `tahoe.SqlCoordinator`; the processes that plan and commit query it, those that read files do
-    not.
+    not set. ``partitionBy`` names the partition columns of a new table, separated by commas. ``coordinator`` is the URL, without a
+    password, of the database that ratifies the commits of a catalog-managed table, in the form of `tahoe.SqlCoordinator`; the processes
+    that plan and commit query it, those that read files do not. ``evaluatedRules`` is for streams that Tahoe's client starts: the rules
+    whose values and results Spark added to the rows (`tahoe.spark.portable.evaluated_rules`).
     """
 
     kind = "DataSource"
@@ -423,7 +424,7 @@ class _Writer(Sent, DataSourceArrowWriter):
 
 def _rules_of_rows(config: TableConfig) -> tuple[object, ...]:
     """Return the metadata for which the files were written."""
-    checks = {key: text for key, text in config.metadata.configuration.items() if key.lower().startswith("delta.constraints.")}
+    checks = {key: text for key, text in config.metadata.configuration.items() if key.lower().startswith(CONSTRAINT_PREFIX)}
     return config.metadata.schema_string, config.partition_columns, checks
 
 

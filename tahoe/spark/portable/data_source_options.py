@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 TIME_ZONE = "timeZone"
+"""The option for the time zone of the session."""
 EVALUATED_RULES = "evaluatedRules"
-"""Of a stream's writer (`tahoe.spark.portable.evaluated_rules`)."""
-"""The option of a writer for the time zone of the session."""
+"""The option of a stream's writer for the rules that the server evaluates (`tahoe.spark.portable.evaluated_rules`)."""
 _COORDINATOR = "coordinator"
 _OWN = ("partitionby", _COORDINATOR, TIME_ZONE.lower(), EVALUATED_RULES.lower())
 _VARIABLE = "TAHOE_COORDINATOR"

@@ -33,7 +33,8 @@ from tahoe.protocol.constraints import (
     is_filled_in,
     spark_text,
 )
-from tahoe.protocol.engine_rules import CONSTRAINTS, without_rules
+from tahoe.protocol.engine_rules import without_rules
+from tahoe.protocol.properties import CONSTRAINT_PREFIX
 from tahoe.schema.collations import is_collated
 from tahoe.schema.text_limits import has_char
 from tahoe.schema.types import StructType
@@ -186,7 +187,7 @@ def checked_by_server(rows: DataFrame, config: TableConfig) -> CheckedRows:
     spark = rows.sparkSession
     constraints = constraints_of(config, session_time_zone(spark))
     checks = [check for check in constraints.checks if engine_text_in(check.condition)]
-    keys = {f"{CONSTRAINTS}{check.name}" for check in checks} & config.metadata.configuration.keys()
+    keys = {f"{CONSTRAINT_PREFIX}{check.name}" for check in checks} & config.metadata.configuration.keys()
     generated = [rule for rule in constraints.generated if engine_text_in(rule.value)]
     if len(keys) < len(checks) or not (checks or generated):  # an invariant is not a property
         return CheckedRows(rows, config)
@@ -246,9 +247,10 @@ def check_new_by_server(spark: SparkSession, config: TableConfig) -> None:
 
     Raises the errors of `check_new` and of `server_column`.
     """
-    generated = [rule for rule in constraints_of(config).generated if engine_text_in(rule.value)]
-    check_new(config, evaluated={rule.column.name for rule in generated}, checks_defaults=True)
-    for rule in generated:
+    check_new(config, columns_by_spark=True)
+    for rule in constraints_of(config).generated:
+        if engine_text_in(rule.value) is None:
+            continue
         shape = local_frame(spark, (), to_spark_schema(nullable_schema(base_columns(config.schema))))
         text = ServerText.of_generated(rule)
         try:

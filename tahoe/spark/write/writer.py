@@ -38,6 +38,7 @@ from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import null_found
 from tahoe.protocol.features import Feature
 from tahoe.protocol.partition import HIVE_NULL, deserialize, partition_folder, serialize
+from tahoe.protocol.properties import CONSTRAINT_PREFIX
 from tahoe.schema.evolve import check_holds_data, without_void
 from tahoe.schema.mapping import explode
 from tahoe.schema.types import GENERATION_EXPRESSION, DataType, PrimitiveType, StructField
@@ -258,7 +259,7 @@ def _bloom_filters(config: TableConfig) -> dict[str, str]:
 def _may_refuse_rows(config: TableConfig) -> bool:
     """Return whether the table has rules that may make the job fail for a row."""
     fields = [column for _, column in explode(config.schema)]
-    named = any(key.lower().startswith("delta.constraints.") for key in config.metadata.configuration)
+    named = any(key.lower().startswith(CONSTRAINT_PREFIX) for key in config.metadata.configuration)
     return named or any(
         not field.nullable or any(key in _DEMANDING or key.startswith(IDENTITY) for key in field.metadata) for field in fields
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tahoe.ops.check.subjects.rule import Breaches, RuleList
 from tahoe.ops.check.subjects.table_settings import Settings
 from tahoe.protocol.features import FEATURES, Feature
+from tahoe.protocol.properties import CONSTRAINT_PREFIX
 from tahoe.schema.types import PrimitiveType
 
 RULES: RuleList[Settings] = RuleList()
@@ -94,7 +95,7 @@ def properties_in_use_have_their_feature(settings: Settings) -> Breaches:
             yield f"{key} is true, and the protocol does not support {name}"
     if settings.property("delta.columnMapping.mode", "none").lower() != "none" and not settings.supports(Feature.COLUMN_MAPPING):
         yield "delta.columnMapping.mode is set, and the protocol does not support columnMapping"
-    if any(key.startswith("delta.constraints.") for key in settings.configuration) and not settings.supports(
+    if any(key.startswith(CONSTRAINT_PREFIX) for key in settings.configuration) and not settings.supports(
         Feature.CHECK_CONSTRAINTS
     ):
         yield "the table has CHECK constraints, and the protocol does not support checkConstraints"

@@ -10,6 +10,7 @@ from typing import Any
 
 from tahoe.ops.check.subjects.rule import Breaches, RuleList
 from tahoe.ops.check.subjects.table_settings import Field, Settings
+from tahoe.protocol.properties import CONSTRAINT_PREFIX
 from tahoe.schema.geospatial import is_geospatial_name
 from tahoe.schema.types import PRIMITIVES
 
@@ -190,7 +191,7 @@ def generation_expressions_are_texts(settings: Settings) -> Breaches:
 def constraints_are_named_expressions(settings: Settings) -> Breaches:
     """A constraint has a name and a text."""
     for key, text in settings.configuration.items():
-        if key.startswith("delta.constraints.") and (key == "delta.constraints." or not text.strip()):
+        if key.startswith(CONSTRAINT_PREFIX) and (key == CONSTRAINT_PREFIX or not text.strip()):
             yield f"{key} is {text!r:.60}"
 
 

@@ -186,3 +186,36 @@ def test_a_filter_on_a_base_column_leaves_out_generated_partitions(spark, tmp_pa
     assert late.count() == 5
     assert len({row.day for row in late.select("day").collect()}) == 5
     assert files_read(late.select("at", "id")) <= 6
+
+
+def test_the_batches_of_a_stream_continue_the_numbers_of_other_writers(either_session, tmp_path):
+    spark, source, target = either_session, str(tmp_path / "source"), str(tmp_path / "target")
+    spark.sql(
+        f"CREATE TABLE delta.`{target}` (id BIGINT GENERATED ALWAYS AS IDENTITY (START WITH 100 INCREMENT BY 10), k BIGINT, "
+        "half BIGINT GENERATED ALWAYS AS (k DIV 2)) USING delta"
+    )
+
+    def add_rows(first):
+        spark.range(first, first + 10, 1, 3).selectExpr("id AS k").write.format("delta").mode("append").save(source)
+
+    def stored():
+        return sorted((row["id"], row["k"], row["half"]) for row in Table(target).to_arrow().to_pylist())
+
+    add_rows(0)
+    writer = spark.readStream.format("delta").load(source).writeStream.format("delta")
+    query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start(target)
+    try:
+        query.processAllAvailable()
+        first_batch = stored()
+        spark.sql(f"INSERT INTO delta.`{target}` (k) VALUES (-1)")
+        add_rows(10)
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    numbers = [number for number, _, _ in stored()]
+    assert len(first_batch) == 10 and len(set(numbers)) == len(numbers) == 21
+    assert all(number % 10 == 0 and number >= 100 for number in numbers)
+    assert min(number for number, k, _ in stored() if k >= 10) > next(number for number, k, _ in stored() if k == -1)
+    assert next(number for number, k, _ in stored() if k == -1) > max(number for number, _, _ in first_batch)
+    assert sorted((k, half) for _, k, half in stored() if k >= 0) == [(k, k // 2) for k in range(20)]
+    assert mark(target) == max(numbers)

@@ -17,9 +17,9 @@ from tahoe.coordinator.sql_coordinator import SqlCoordinator
 from tahoe.protocol.column_values.identity import identity_metadata
 from tahoe.schema.text_limits import DECLARED_TYPE
 from tahoe.schema.types import PrimitiveType, StructField, StructType
+from tahoe.spark.executors.data_source_tasks import filled_in
 from tahoe.spark.jvm.translate import to_spark_schema
 from tahoe.spark.portable.data_source import DeltaDataSource
-from tahoe.spark.portable.tasks import filled_in
 from tahoe.store.log_store import Refused
 from tahoe.store.object_store import open_store
 from tahoe.testing.faulty_store import WrappedStore

@@ -31,12 +31,12 @@ from tahoe.snapshot.changes import CHANGE_TYPE
 from tahoe.snapshot.scan import BareVersion
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.row_changes import of_table
-from tahoe.spark.executors.data_source_tasks import FilledIn, WrittenFiles, binned
+from tahoe.spark.executors.data_source_tasks import FilledIn, WrittenFiles, binned, filled_in
 from tahoe.spark.executors.row_tasks import FILE, ROW, FileRows, NewFiles, RowsOf, rows_at
 from tahoe.spark.executors.shipped import mapped
 from tahoe.spark.jvm.local_rows import local_frame
 from tahoe.spark.jvm.translate import to_spark_schema, with_shown_metadata
-from tahoe.spark.portable.tasks import filled_in, note_numbers
+from tahoe.spark.portable.tasks import note_numbers
 from tahoe.spark.scan.relation import Alias
 from tahoe.spark.versions.connect_frames import local_table
 from tahoe.spark.write.enforce import session_time_zone

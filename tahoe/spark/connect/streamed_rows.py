@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame
 
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.engine_rules import engine_rules_of
+from tahoe.spark.executors.evaluated_rules import EvaluatedRules
 from tahoe.spark.portable.data_source_options import EVALUATED_RULES
-from tahoe.spark.portable.evaluated_rules import EvaluatedRules
 from tahoe.spark.write.server_defaults import with_defaults_of_batches
 from tahoe.spark.write.server_rules import checked_by_server
 

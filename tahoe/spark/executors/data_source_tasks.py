@@ -12,13 +12,13 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
 from tahoe.base.clock import SYSTEM_CLOCK
-from tahoe.base.exceptions import Unsupported
 from tahoe.base.lazy import pc
 from tahoe.expr.tree.predicate import Predicate
-from tahoe.ops.write.completion import Defaults, TaskCompletion
+from tahoe.ops.write.completion import Defaults, TaskCompletion, refuse_incomplete
 from tahoe.ops.write.writer import WriterOptions, write_arrow
 from tahoe.protocol.actions import AddFile
-from tahoe.protocol.column_values.identity import IdentityColumn
+from tahoe.protocol.column_values.default_values import constant_default
+from tahoe.protocol.column_values.identity import IdentityColumn, identity_columns
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import violated
 from tahoe.schema.arrow import to_arrow_schema
@@ -183,16 +183,6 @@ def written_files(target: Target, items: Iterator[Any]) -> WrittenFiles:
     return WrittenFiles(tuple(adds), target.demands, completion.furthest)
 
 
-def refused(table: str, _: Iterator[object]) -> WrittenFiles:
-    """Raise `Unsupported` for a stream with identity columns: each of its tasks reads the table's log, which requires Tahoe."""
-    raise Unsupported(
-        f"A stream of the portable data source into table {table}, which has identity columns, needs Tahoe in the Python of Spark's "
-        "executors. Install it there, or use a classic session after tahoe.enable(spark).",
-        code="TAHOE_NOT_ON_EXECUTORS",
-        table=table,
-    )
-
-
 def _batches(rows: Iterator[Any], columns: Any) -> Iterator[pa.RecordBatch]:
     from pyspark.sql.conversion import LocalDataToArrowConversion
 
@@ -230,6 +220,30 @@ class FilledIn:
     def of_this_task(self) -> TaskCompletion:
         """Return the completion for the calling task. Spark writes each partition of a query in one task, and commits one attempt of it."""
         return TaskCompletion(self.defaults, self.identities, _this_task() if self.identities else 0, self.table)
+
+
+def filled_in(config: TableConfig, columns: Iterable[str], now_ms: int | None, time_zone: str | None = None) -> FilledIn:
+    """Return the values that tasks fill in for missing columns.
+
+    Args:
+        columns: the columns of the rows.
+        now_ms: the time of the statement; None if it is unknown, as in a stream, where one writer writes all batches.
+        time_zone: of the session; None if it is unknown.
+
+    Raises:
+        Unsupported: ``TAHOE_COLUMN_NOT_FILLED_IN``: a default that is the time of the statement if it is unknown, or depends on the
+            session's time zone if that is unknown.
+    """
+    present = {name.lower() for name in columns}
+    constants = [
+        value for column in config.schema if (value := constant_default(column, config.table, now_ms, time_zone)) is not None
+    ]
+    identities = identity_columns(config.schema, config.table)
+    remedy = "Write with a classic session, or without Spark (tahoe.Table.append)."
+    filled = {default.column.name for default in constants} | {column.name for column in identities}
+    refuse_incomplete(config, present | filled, "A write by way of Spark's Python data source", remedy)
+    defaults = Defaults(tuple(default for default in constants if default.column.name.lower() not in present))
+    return FilledIn(defaults, tuple(column for column in identities if column.name.lower() not in present), config.table)
 
 
 def _this_task() -> int:

@@ -51,6 +51,7 @@ from tahoe.spark.executors.data_source_tasks import (
     Target,
     WrittenFiles,
     binned,
+    filled_in,
     rows_of_changes,
     rows_of_files,
     written_files,
@@ -72,7 +73,7 @@ from tahoe.spark.portable.file_metadata import metadata_of, scanned_files
 from tahoe.spark.portable.sent import Sent, opened
 from tahoe.spark.portable.stream_reader import stream_reader, streams_alone
 from tahoe.spark.portable.stream_writer import stream_writer
-from tahoe.spark.portable.tasks import discard, filled_in, finish_conversions, note_numbers
+from tahoe.spark.portable.tasks import discard, finish_conversions, note_numbers
 from tahoe.spark.write.fitting import nullable_schema
 from tahoe.store.log_store import LogStore
 from tahoe.txn.after_commit import logged_after_commit
@@ -86,7 +87,7 @@ class DeltaDataSource(Sent, DataSource):
     not set. ``partitionBy`` names the partition columns of a new table, separated by commas. ``coordinator`` is the URL, without a
     password, of the database that ratifies the commits of a catalog-managed table, in the form of `tahoe.SqlCoordinator`; the processes
     that plan and commit query it, those that read files do not. ``evaluatedRules`` is for streams that Tahoe's client starts: the rules
-    whose values and results Spark added to the rows (`tahoe.spark.portable.evaluated_rules`).
+    whose values and results Spark added to the rows (`tahoe.spark.executors.evaluated_rules`).
     """
 
     kind = "DataSource"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 TIME_ZONE = "timeZone"
 """The option for the time zone of the session."""
 EVALUATED_RULES = "evaluatedRules"
-"""The option of a stream's writer for the rules that the server evaluates (`tahoe.spark.portable.evaluated_rules`)."""
+"""The option of a stream's writer for the rules that the server evaluates (`tahoe.spark.executors.evaluated_rules`)."""
 _COORDINATOR = "coordinator"
 _OWN = ("partitionby", _COORDINATOR, TIME_ZONE.lower(), EVALUATED_RULES.lower())
 _VARIABLE = "TAHOE_COORDINATOR"

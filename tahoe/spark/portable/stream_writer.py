@@ -9,7 +9,7 @@ first batch; so the checkpoint must be set as an option, as it usually is.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from pyspark.sql.datasource import DataSourceStreamWriter, WriterCommitMessage
@@ -18,20 +18,27 @@ from pyspark.sql.types import StructType as SparkStruct
 from tahoe.api.table import Table
 from tahoe.base.exceptions import InvalidRequest, MetadataChangedException, NotFound
 from tahoe.base.log_fields import about
-from tahoe.ops.rows.insert import prepare_schema
 from tahoe.ops.rows.stream_batch import Batch, CommitsTable, commit_batch, demands
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
-from tahoe.protocol.features import ENFORCED, Use, check_columns
+from tahoe.protocol.features import Use, check_columns
 from tahoe.spark.commands.write_options import Insert
 from tahoe.spark.executors import worker
-from tahoe.spark.executors.data_source_tasks import FilledIn, Target, WrittenFiles, refused, written_files
+from tahoe.spark.executors.data_source_tasks import WrittenFiles, written_files
+from tahoe.spark.executors.evaluated_rules import EvaluatedRules
 from tahoe.spark.executors.shipped import sent_whole
+from tahoe.spark.executors.stream_tasks import BatchRows, numbered_files
 from tahoe.spark.jvm.translate import from_spark_schema
-from tahoe.spark.portable.data_source_options import option_of, partition_columns, storage_settings, time_zone_of, without_own
-from tahoe.spark.portable.evaluated_rules import EvaluatedRules
+from tahoe.spark.portable.data_source_options import (
+    EVALUATED_RULES,
+    option_of,
+    partition_columns,
+    storage_settings,
+    time_zone_of,
+    without_own,
+)
 from tahoe.spark.portable.sent import Sent, opened
-from tahoe.spark.portable.tasks import discard, filled_in, finish_conversions, note_numbers
+from tahoe.spark.portable.tasks import discard, finish_conversions, note_numbers
 from tahoe.spark.sink.sink_request import sink_request
 from tahoe.spark.versions.stream_writer_base import TAKES_BATCHES, StreamWriterBase
 from tahoe.spark.write.fitting import nullable_schema
@@ -66,44 +73,38 @@ class _StreamWriter(Sent, StreamWriterBase):
 
     def __init__(self, table: Table, schema: SparkStruct, request: Insert, options: Mapping[str, str]) -> None:
         self._store = table.store
-        self._spark_schema = schema
-        self._evaluated = EvaluatedRules.of_options(options)
-        flags = {check.column for check in self._evaluated.checks}
-        self._schema = nullable_schema(from_spark_schema(SparkStruct([column for column in schema if column.name not in flags])))
-        check_columns(self._schema, Use.CONNECT)
+        files, evaluated = request.files, EvaluatedRules.of_option(option_of(options, EVALUATED_RULES, ""))
+        flags = {check.column for check in evaluated.checks}
+        rows = nullable_schema(from_spark_schema(SparkStruct([column for column in schema if column.name not in flags])))
+        check_columns(rows, Use.CONNECT)
+        self._batches = BatchRows(
+            rows,
+            None if TAKES_BATCHES else schema,  # else Spark passes rows
+            request.options,
+            files.max_records_per_file,
+            files.compression,
+            time_zone_of(options),
+            evaluated,
+        )
         self._request = request
         self._checkpoint = option_of(options, "checkpointLocation", "")
         self._storage = storage_settings(self._checkpoint, options)
-        self._config = self._config_now(table)
-        self._time_zone = time_zone_of(options)
-        self._filled_in = filled_in(self._config, self._schema.names, None, self._time_zone)
+        self._target = self._batches.target(self._batches.config(table.begin()), table.store)
 
     def write(self, iterator: Iterator[object]) -> WriterCommitMessage:
         """Write one task's rows: Arrow batches, or rows if this Spark version passes no batches to a stream's sink."""
-        config, filled = self._config, self._filled_in
-        if filled.identities:  # each batch continues the values of the previous one
-            config = self._config_now(Table(self._store.url, store=self._store))
-            filled = filled_in(config, self._schema.names, None, self._time_zone)
-        return written_files(self._target(config, filled), iterator)
-
-    def _target(self, config: TableConfig, filled: FilledIn) -> Target:
-        files, rows = self._request.files, None if TAKES_BATCHES else self._spark_schema
-        return Target(
-            self._evaluated.left_by(config),
-            self._store,
-            filled,
-            files.max_records_per_file,
-            files.compression,
-            demands(config),
-            rows,
-            self._time_zone or "UTC",
-            self._evaluated.checks,
-        )
+        write, arguments = self._call()
+        return write(*arguments, iterator)
 
     def _task(self) -> object:
-        if self._filled_in.identities:
-            return sent_whole(worker.message, refused, self._store.url)
-        return sent_whole(worker.message, written_files, self._target(self._config, self._filled_in))
+        write, arguments = self._call()
+        return sent_whole(worker.message, write, *arguments)
+
+    def _call(self) -> tuple[Callable[..., WrittenFiles], tuple[object, ...]]:
+        """Return the function that writes one task's rows, and its first arguments."""
+        if self._target.filled_in.identities:
+            return numbered_files, (self._batches, self._store)
+        return written_files, (self._target,)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - PySpark's name
         """Commit the files of a batch, unless the table has it already."""
@@ -122,7 +123,7 @@ class _StreamWriter(Sent, StreamWriterBase):
 
         commit = partial(table.commit, user_metadata=self._request.user_metadata)
         target = CommitsTable(table.url, table.begin, commit)
-        if commit_batch(target, Batch(self._query(), batchId, self._schema), self._request.options, written) is None:
+        if commit_batch(target, Batch(self._query(), batchId, self._batches.schema), self._request.options, written) is None:
             self.abort(messages, batchId)
         with logged_after_commit(
             "batch %d is written to table %s, but not converted", batchId, table.url, extra=about(table.url, batch=batchId)
@@ -132,12 +133,6 @@ class _StreamWriter(Sent, StreamWriterBase):
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - PySpark's name
         """Delete the written files."""
         discard(self._store, messages)
-
-    def _config_now(self, table: Table) -> TableConfig:
-        """Return the table's configuration, with the changes that the rows require."""
-        transaction = table.begin()
-        transaction.enforces = ENFORCED
-        return prepare_schema(transaction, self._schema, self._request.options)
 
     def _query(self) -> str:
         try:

@@ -7,11 +7,9 @@ from collections.abc import Iterable
 from pyspark.sql.datasource import WriterCommitMessage
 
 from tahoe.api.process import UNIFORM_RUNTIME
-from tahoe.ops.write.completion import Defaults, refuse_incomplete
-from tahoe.protocol.column_values.default_values import constant_default
 from tahoe.protocol.column_values.identity import further, identity_columns
 from tahoe.protocol.config import TableConfig
-from tahoe.spark.executors.data_source_tasks import FilledIn, WrittenFiles
+from tahoe.spark.executors.data_source_tasks import WrittenFiles
 from tahoe.spark.portable.sent import opened
 from tahoe.spark.write.task_files import take_back
 from tahoe.store.log_store import LogStore
@@ -29,30 +27,6 @@ def discard(store: LogStore, messages: list[WriterCommitMessage | None]) -> None
 def finish_conversions(url: str) -> None:
     """Wait for the Iceberg conversions that a commit started, in a process that ends immediately."""
     UNIFORM_RUNTIME.drain(_UNIFORM_SECONDS, _CATALOG_SECONDS, url)
-
-
-def filled_in(config: TableConfig, columns: Iterable[str], now_ms: int | None, time_zone: str | None = None) -> FilledIn:
-    """Return the values that tasks fill in for missing columns.
-
-    Args:
-        columns: the columns of the rows.
-        now_ms: the time of the statement; None if it is unknown, as in a stream, where one writer writes all batches.
-        time_zone: of the session; None if it is unknown.
-
-    Raises:
-        Unsupported: ``TAHOE_COLUMN_NOT_FILLED_IN``: a default that is the time of the statement if it is unknown, or depends on the
-            session's time zone if that is unknown.
-    """
-    present = {name.lower() for name in columns}
-    constants = [
-        value for column in config.schema if (value := constant_default(column, config.table, now_ms, time_zone)) is not None
-    ]
-    identities = identity_columns(config.schema, config.table)
-    remedy = "Write with a classic session, or without Spark (tahoe.Table.append)."
-    filled = {default.column.name for default in constants} | {column.name for column in identities}
-    refuse_incomplete(config, present | filled, "A write by way of Spark's Python data source", remedy)
-    defaults = Defaults(tuple(default for default in constants if default.column.name.lower() not in present))
-    return FilledIn(defaults, tuple(column for column in identities if column.name.lower() not in present), config.table)
 
 
 def note_numbers(transaction: Transaction, config: TableConfig, files: Iterable[WrittenFiles]) -> None:

@@ -12,8 +12,8 @@ from tahoe.protocol.actions import Metadata, Protocol
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.engine_rules import EngineRules, engine_rules_of
 from tahoe.spark.executors.data_source_tasks import RowCheck
-from tahoe.spark.portable.data_source_options import EVALUATED_RULES, without_own
-from tahoe.spark.portable.evaluated_rules import EvaluatedRules
+from tahoe.spark.executors.evaluated_rules import EvaluatedRules
+from tahoe.spark.portable.data_source_options import EVALUATED_RULES, option_of, without_own
 
 SCHEMA = json.dumps({"type": "struct", "fields": [{"name": "w", "type": "string", "nullable": True, "metadata": {}}]})
 METADATA = Metadata("id", SCHEMA, configuration={"delta.constraints.a": "soundex(w) <> ''"})
@@ -23,8 +23,8 @@ EVALUATED = EvaluatedRules(engine_rules_of(CONFIG), (RowCheck("__tahoe_check_0",
 
 def test_the_option_has_the_rules_and_is_no_option_of_the_sink() -> None:
     options = {EVALUATED_RULES.upper(): EVALUATED.to_option(), "mergeSchema": "true"}
-    assert EvaluatedRules.of_options(options) == EVALUATED
-    assert EvaluatedRules.of_options({}) == EvaluatedRules()
+    assert EvaluatedRules.of_option(option_of(options, EVALUATED_RULES, "")) == EVALUATED
+    assert EvaluatedRules.of_option("") == EvaluatedRules()
     assert without_own(options) == {"mergeSchema": "true"}
 
 

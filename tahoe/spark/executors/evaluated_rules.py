@@ -6,14 +6,12 @@ client: rows with columns of flags, and this option ─► plan ─► server �
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tahoe.base.exceptions import MetadataChangedException
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.engine_rules import EngineRules, engine_rules_of, without_rules
 from tahoe.spark.executors.data_source_tasks import RowCheck
-from tahoe.spark.portable.data_source_options import EVALUATED_RULES, option_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +27,8 @@ class EvaluatedRules:
     checks: tuple[RowCheck, ...] = ()
 
     @classmethod
-    def of_options(cls, options: Mapping[str, str]) -> EvaluatedRules:
-        """Return the rules in the option `EVALUATED_RULES`; none if it is not set."""
-        text = option_of(options, EVALUATED_RULES, "")
+    def of_option(cls, text: str) -> EvaluatedRules:
+        """Return the rules in the value of the option; none if it is not set."""
         if not text:
             return cls()
         stated = json.loads(text)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from tahoe.api.table import Table
@@ -35,3 +36,7 @@ def info(path: str, version: int) -> dict[str, Any]:
 
 def data_files(path: str) -> Iterator[Path]:
     return (file for file in Path(path).rglob("*.parquet") if "_delta_log" not in file.parts)
+
+
+def codec_of(file: Path) -> str:
+    return str(pq.read_metadata(file).row_group(0).column(0).compression)

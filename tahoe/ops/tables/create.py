@@ -57,7 +57,7 @@ def new_metadata(
     """
     check_duplicates(schema, "DATA")
     check_no_new_collations(schema)
-    columns = _partition_columns(schema, partition_by)
+    columns = checked_partition_columns(schema, partition_by)
     configuration = validate_properties(properties or {})
     check_statistics_columns(schema, columns, configuration)
     configuration = with_materialized_columns({**required_properties(configuration), **configuration}, clock)
@@ -137,7 +137,7 @@ def with_schema(
     check_no_new_collations(schema, config.schema)
     if files_stay:
         check_types_supported(all_fields(config.schema), all_fields(schema), config.protocol, config.table)
-    columns = _partition_columns(schema, config.partition_columns if partition_by is None else partition_by)
+    columns = checked_partition_columns(schema, config.partition_columns if partition_by is None else partition_by)
     schema, configuration = _mapped(schema, dict(config.metadata.configuration), existing_table=False, clock=clock)
     return replace(config.metadata, schema_string=schema.to_json(), partition_columns=columns, configuration=configuration)
 
@@ -238,7 +238,8 @@ def _check_mapping_change(config: TableConfig, configuration: Mapping[str, str])
         )
 
 
-def _partition_columns(schema: StructType, partition_by: Sequence[str]) -> tuple[str, ...]:
+def checked_partition_columns(schema: StructType, partition_by: Sequence[str]) -> tuple[str, ...]:
+    """Return the partition columns of a new table, as its schema spells them. Raises the errors of `new_metadata`."""
     for name in partition_by:
         if schema.find(name) is None:
             raise InvalidRequest(

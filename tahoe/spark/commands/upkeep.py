@@ -45,6 +45,7 @@ from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.checked_arguments import check_kind, wrong_argument
 from tahoe.spark.commands.row_command import CommandTarget, user_metadata_of
 from tahoe.spark.executors.bin_tasks import rewritten_bin
+from tahoe.spark.executors.file_settings import FILE_SETTINGS, config_of_files
 from tahoe.spark.executors.shipped import raised, run_on
 from tahoe.spark.jvm.bridge import active_session, is_classic
 from tahoe.spark.jvm.errors import quiet_errors
@@ -53,7 +54,7 @@ from tahoe.spark.jvm.local_rows import Result, local_frame
 from tahoe.spark.jvm.storage import hadoop_path
 from tahoe.spark.jvm.translate import to_spark_schema
 from tahoe.spark.names.server_catalog import rows_of_sql
-from tahoe.spark.names.settings import is_on, look_at_settings, setting_of
+from tahoe.spark.names.settings import is_on, look_at_settings, setting_of, settings_named
 from tahoe.spark.names.snapshots import parsed_timestamp
 from tahoe.spark.write.enforce import in_session_zone
 from tahoe.spark.write.spread import clustered_by_tasks, is_worth_joining, is_worth_spreading, joined_by_tasks
@@ -448,7 +449,8 @@ def on_executors(spark: SparkSession, snapshot: Snapshot, bins: Sequence[Bin], p
     """Rewrite bins like `rewritten_here`, each in its own task; a large clustered bin and a bin of very many files are spread over many
     tasks. On HDFS, which Python on executors cannot open, the driver rewrites all bins.
     """
-    version = BareVersion(snapshot.store, snapshot.version, snapshot.config)
+    config = config_of_files(snapshot.config, settings_named(spark, FILE_SETTINGS))
+    version = BareVersion(snapshot.store, snapshot.version, config)
     if needs_jvm(snapshot.store.url):
         return rewritten_here(SYSTEM_CLOCK, version, bins, plan)
     by_many = {place for place, group in enumerate(bins) if _is_for_many(spark, group, plan, len(bins))}

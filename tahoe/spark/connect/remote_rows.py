@@ -32,16 +32,18 @@ from tahoe.snapshot.scan import BareVersion
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.row_changes import of_table
 from tahoe.spark.executors.data_source_tasks import FilledIn, WrittenFiles, binned, filled_in
+from tahoe.spark.executors.file_settings import FILE_SETTINGS, config_of_files, options_of_files
 from tahoe.spark.executors.row_tasks import FILE, ROW, FileRows, NewFiles, RowsOf, rows_at
 from tahoe.spark.executors.shipped import mapped
 from tahoe.spark.jvm.local_rows import local_frame
 from tahoe.spark.jvm.translate import to_spark_schema, with_shown_metadata
+from tahoe.spark.names.settings import settings_named
 from tahoe.spark.portable.tasks import note_numbers
 from tahoe.spark.scan.relation import Alias
 from tahoe.spark.versions.connect_frames import local_table
 from tahoe.spark.write.enforce import session_time_zone
 from tahoe.spark.write.fitting import nullable_schema
-from tahoe.spark.write.limited import limited_columns, with_limits_of_session
+from tahoe.spark.write.limited import limited_columns
 from tahoe.spark.write.optimized import optimizes, rebalanced
 from tahoe.spark.write.server_defaults import with_server_defaults
 from tahoe.spark.write.server_rules import CheckedRows, checked_by_server
@@ -203,8 +205,12 @@ class RemoteFiles:
 
     def _written(self, checked: CheckedRows, filled: FilledIn | None, options: WriterOptions) -> list[WrittenFiles]:
         spark = checked.rows.sparkSession
-        config, options = with_limits_of_session(spark, checked.config), replace(options, time_zone=session_time_zone(spark))
-        return written_by(checked.rows, NewFiles(config, self.transaction.store, filled, options, checks=checked.checks))
+        settings = settings_named(spark, FILE_SETTINGS)
+        options = options_of_files(replace(options, time_zone=session_time_zone(spark)), settings)
+        target = NewFiles(
+            config_of_files(checked.config, settings), self.transaction.store, filled, options, checks=checked.checks
+        )
+        return written_by(checked.rows, target)
 
     def filled_in(self, spark: SparkSession, columns: Iterable[str]) -> FilledIn:
         """Return the values of the columns that rows lack."""

@@ -14,10 +14,8 @@ from pyspark.sql.connect.client import SparkConnectClient
 from pyspark.sql.connect.dataframe import DataFrame
 from pyspark.sql.connect.readwriter import DataFrameReader, DataFrameWriter, DataFrameWriterV2
 from pyspark.sql.connect.session import SparkSession
-from pyspark.sql.connect.streaming.readwriter import DataStreamReader, DataStreamWriter
+from pyspark.sql.connect.streaming.readwriter import DataStreamReader
 
-from tahoe.base.exceptions import InvalidRequest, TahoeError
-from tahoe.protocol.config import TableConfig
 from tahoe.schema.types import StructType
 from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.named import Creation
@@ -37,24 +35,22 @@ from tahoe.spark.connect.requests.server_errors import handle_error
 from tahoe.spark.connect.requests.server_source import serve, table_with_options, without_secrets
 from tahoe.spark.connect.server_store import server_store
 from tahoe.spark.connect.statements import run_sql
-from tahoe.spark.connect.streamed_rows import evaluated_by_server
 from tahoe.spark.connect.views import prepare_cache
 from tahoe.spark.connect.writes_by_name import existing, insert_into, save_as_table, save_into
 from tahoe.spark.entry_points.catalog_methods import requested_creation, table_exists
 from tahoe.spark.entry_points.catalog_statements import wrap_statements
+from tahoe.spark.entry_points.connect_streams import wrap_streams
 from tahoe.spark.entry_points.merging import wrap_merge_into
 from tahoe.spark.entry_points.reading import single_path
 from tahoe.spark.entry_points.wrapping import bound_arguments, enabled_table, is_delta, is_enabled, mark_enabled, wrap, wrap_newer
 from tahoe.spark.entry_points.writing import configure
-from tahoe.spark.executors.shipped import BatchFunction
 from tahoe.spark.jvm.storage import compact_remotely, reach_storage_by, reaches_storage_by_server
 from tahoe.spark.names.entries import parts_of, table_named
-from tahoe.spark.names.options import ReadRequest, path_option, travelling
+from tahoe.spark.names.options import ReadRequest, refuse_schema, travelling
 from tahoe.spark.names.settings import settings_of, settings_read_once
 from tahoe.spark.names.temporary_views import copy_views, forget_view, note_view
 from tahoe.spark.portable.data_source_options import TIME_ZONE
 from tahoe.spark.write.enforce import session_time_zone
-from tahoe.spark.write.fitting import columns_of
 
 _FILTERS = "spark.sql.python.filterPushdown.enabled"
 _MODES = {
@@ -108,27 +104,26 @@ def enable_connect(spark: Any, *, through_server: bool = False) -> None:
     wrap(Catalog, "clearCache", _clear_cache)
     wrap_statements(Catalog)
     wrap(DataStreamReader, "load", _load)
-    wrap(DataStreamReader, "table", _stream_table)
-    wrap(DataStreamWriter, "foreachBatch", _foreach_batch)
-    wrap(DataStreamWriter, "start", _start)
-    wrap(DataStreamWriter, "toTable", _to_table)
+    wrap_streams()
 
 
 # -- reading and statements ------------------------------------------------------------------------------------------------------
 
 
-def _load(
-    original: Callable[..., Any], reader: Any, path: Any = None, format: str | None = None, *rest: Any, **options: Any
-) -> Any:
-    source = format or reader._format
-    if source is not None and source.lower() == "delta":
-        spark = reader._client
-        reader._options = in_utc(spark, without_secrets(spark, reader._options))
-        options = in_utc(spark, without_secrets(spark, options))
-        in_path = travelling(ReadRequest(str(path or path_option(reader._options) or "")))
-        if in_path is not None and in_path.timestamp is not None:
-            options[TIME_ZONE] = session_time_zone(spark)
-    return original(reader, path, format, *rest, **options)
+def _load(original: Callable[..., Any], reader: Any, *positional: Any, **named: Any) -> Any:
+    spark, arguments = reader._client, bound_arguments(original, reader, *positional, **named)
+    if not is_delta(spark, arguments["format"] or reader._format):
+        return original(reader, *positional, **named)
+    if arguments["schema"] is not None:
+        reader.schema(arguments["schema"])
+    reader.options(**arguments["options"])
+    if isinstance(reader, DataFrameReader):
+        refuse_schema(bool(reader._schema))
+    in_path = travelling(ReadRequest(single_path(arguments["path"], reader._options)))
+    if in_path is not None and in_path.timestamp is not None:
+        reader.option(TIME_ZONE, session_time_zone(spark))
+    reader._options = in_utc(spark, without_secrets(spark, reader._options))
+    return original(reader, arguments["path"], "delta")
 
 
 def _read_table(original: Callable[..., Any], reader: Any, tableName: str) -> Any:  # noqa: N803 - PySpark's name
@@ -315,72 +310,3 @@ def _cache_table(original: Callable[..., None], catalog: Any, tableName: str, st
 def _clear_cache(original: Callable[..., None], catalog: Any) -> None:
     original(catalog)
     client_requests.forget_persisted(catalog._sparkSession.client)
-
-
-# -- streams -----------------------------------------------------------------------------------------------------------------------
-
-
-def _stream_table(original: Callable[..., Any], reader: Any, tableName: str) -> Any:  # noqa: N803
-    spark = reader._client
-    named = enabled_table(spark, tableName)
-    return original(reader, tableName) if named is None else reader.format("delta").load(named.table.url)
-
-
-def _foreach_batch(original: Callable[..., Any], writer: Any, func: Callable[..., None]) -> Any:
-    return original(writer, BatchFunction(func) if is_enabled(writer._session) else func)
-
-
-def _start(
-    original: Callable[..., Any], writer: Any, path: Any = None, format: str | None = None, *rest: Any, **options: Any
-) -> Any:
-    proto, spark = writer._write_proto, writer._session
-    if not is_delta(spark, format or proto.format or None):
-        return original(writer, path, format, *rest, **options)
-    if proto.partitioning_column_names:
-        # Spark does not pass the columns to a Python data source.
-        writer.option("partitionBy", ",".join(proto.partitioning_column_names))
-    operation = writer._write_stream
-    child, config = operation._child, _config_of_target(spark, path, {**proto.options, **options})
-    with settings_read_once(spark):
-        writer.option(TIME_ZONE, session_time_zone(spark))
-        if config is not None:
-            rows = evaluated_by_server(DataFrame(child, spark), config)
-            operation._child, options = rows.frame._plan, {**options, **rows.options}
-    proto.options.update(without_secrets(spark, proto.options))
-    try:
-        return original(writer, path, format, *rest, **without_secrets(spark, options))
-    finally:
-        operation._child = child  # the writer may be started again
-
-
-def _config_of_target(spark: SparkSession, path: str | None, options: Mapping[str, str]) -> TableConfig | None:
-    """Return the configuration of the table that a stream writes; None for a new table, and for one that only the server can read, whose
-    writer refuses rows that it cannot complete or check.
-    """
-    path = path or path_option(options)
-    try:
-        texts = {name: str(value) for name, value in options.items()}
-        return None if path is None else table_with_options(spark, str(path), texts).snapshot().config
-    except TahoeError:
-        return None
-
-
-def _to_table(original: Callable[..., Any], writer: Any, *positional: Any, **named: Any) -> Any:
-    spark, proto = writer._session, writer._write_proto
-    arguments = bound_arguments(original, writer, *positional, **named)
-    name = arguments["tableName"]
-    parts = parts_of(spark, name) if is_enabled(spark) else ()
-    table = existing(spark, parts) if parts else None
-    if table is None and not is_delta(spark, arguments["format"] or proto.format or None):
-        return original(writer, *positional, **named)
-    if arguments["partitionBy"] is not None:
-        writer.partitionBy(arguments["partitionBy"])
-    if table is None:
-        frame = DataFrame(writer._write_stream._child, spark)
-        columns = columns_of(frame)
-        definition = TableDefinition(columns, tuple(proto.partitioning_column_names))
-        make_table(spark, Creation(parts, "createIfNotExists", definition))
-        table = existing(spark, parts)
-    if table is None:
-        raise InvalidRequest(f"There is no Delta table {name}.", code="DELTA_MISSING_DELTA_TABLE", table=name)
-    return writer.start(table.table.url, "delta", arguments["outputMode"], None, arguments["queryName"], **arguments["options"])

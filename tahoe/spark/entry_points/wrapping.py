@@ -7,7 +7,7 @@ session (streaming creates some) inherit. The mark of a session of Spark Connect
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from inspect import signature
 from typing import Any
 from weakref import WeakSet
@@ -39,8 +39,10 @@ def is_enabled(spark: SparkSession) -> bool:
 
 def is_delta(spark: SparkSession, source: str | None) -> bool:
     """Return whether a format, or the session's default for None, means Tahoe in this session."""
+    if not is_enabled(spark):
+        return False
     name = source if source is not None else str(spark.conf.get("spark.sql.sources.default", "parquet"))
-    return name.lower() == "delta" and is_enabled(spark)
+    return name.lower() == "delta"
 
 
 def enabled_table(spark: SparkSession, name: str) -> NamedTable | None:
@@ -73,3 +75,11 @@ def bound_arguments(original: Callable[..., object], *positional: object, **name
     call = signature(original).bind(*positional, **named)
     call.apply_defaults()
     return call.arguments
+
+
+def configure_stream(writer: Any, arguments: Mapping[str, Any]) -> None:
+    """Apply the arguments of ``start`` or ``toTable`` to the writer of a stream, as PySpark does."""
+    writer.options(**arguments["options"])
+    for name in ("outputMode", "partitionBy", "format", "queryName"):
+        if arguments[name] is not None:
+            getattr(writer, name)(arguments[name])

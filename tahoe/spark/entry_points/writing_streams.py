@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from tahoe.base.exceptions import InvalidRequest
 from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.named import Creation, make_table
 from tahoe.spark.commands.write_options import Insert
-from tahoe.spark.entry_points.wrapping import bound_arguments, is_delta, is_enabled, wrap
+from tahoe.spark.entry_points.wrapping import bound_arguments, configure_stream, is_delta, is_enabled, wrap
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.names.entries import location_of, parts_of, path_of
 from tahoe.spark.names.new_entries import delta_entry, in_session_catalog
 from tahoe.spark.names.options import path_option
 from tahoe.spark.names.settings import settings_of
 from tahoe.spark.sink.sink import StreamWriterOptions, start_query
-from tahoe.spark.sink.sink_request import sink_request
+from tahoe.spark.sink.sink_request import path_of_stream, sink_request
 from tahoe.spark.write.fitting import columns_of
 
 
@@ -36,12 +35,12 @@ def _start(original: Callable[..., StreamingQuery], writer: Any, *positional: An
         return original(writer, *positional, **named)
     arguments = bound_arguments(original, writer, *positional, **named)
     path = arguments["path"]
-    _configure(writer, arguments)
+    configure_stream(writer, arguments)
     settings = StreamWriterOptions.of(spark, writer._jwrite)
     if not is_delta(spark, settings.source):
         return original(writer, path)
     request = _request(spark, settings)
-    location = _single_path(path, settings)
+    location = path_of_stream(path, settings.options)
     return writer._sq(start_query(spark, table_at(spark, location, settings.options), settings, request, path=location))  # type: ignore[no-any-return]
 
 
@@ -51,7 +50,7 @@ def _to_table(original: Callable[..., StreamingQuery], writer: Any, *positional:
         return original(writer, *positional, **named)
     arguments = bound_arguments(original, writer, *positional, **named)
     name = arguments["tableName"]
-    _configure(writer, arguments)
+    configure_stream(writer, arguments)
     settings, parts = StreamWriterOptions.of(spark, writer._jwrite), parts_of(spark, name)
     if not is_delta(spark, settings.source) or not in_session_catalog(spark, parts) or _is_not_delta(spark, parts):
         # Spark raises its own error: for a view, a table of another format, or one of another catalog.
@@ -61,34 +60,10 @@ def _to_table(original: Callable[..., StreamingQuery], writer: Any, *positional:
     return writer._sq(start_query(spark, table_at(spark, location, settings.options), settings, request, path=location))  # type: ignore[no-any-return]
 
 
-def _configure(writer: Any, arguments: Mapping[str, Any]) -> None:
-    """Apply the arguments of the last method to the writer, as PySpark does."""
-    writer.options(**arguments["options"])
-    for name in ("outputMode", "partitionBy", "format", "queryName"):
-        if arguments[name] is not None:
-            getattr(writer, name)(arguments[name])
-
-
 def _request(spark: SparkSession, settings: StreamWriterOptions) -> Insert:
     return sink_request(
         settings.output_mode, settings.partition_by, settings.options, settings_of(spark), cluster_by=settings.cluster_by
     )
-
-
-def _single_path(path: str | None, settings: StreamWriterOptions) -> str:
-    in_options = path_option(settings.options)
-    if path is not None and in_options is not None:
-        raise InvalidRequest(
-            "The path is given twice, as the option 'path' and as an argument of start(); leave one out.",
-            code="TAHOE_AMBIGUOUS_TABLE",
-        )
-    chosen = path if path is not None else in_options
-    if chosen is None:
-        raise InvalidRequest(
-            "The table's path is not specified. Name it: start(path), or its name: toTable(name).",
-            code="DELTA_PATH_DOES_NOT_EXIST",
-        )
-    return chosen
 
 
 def _is_not_delta(spark: SparkSession, parts: tuple[str, ...]) -> bool:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tahoe.base.clock import SYSTEM_CLOCK
 from tahoe.ops.rows.insert import WriteOptions, prepare_schema
 from tahoe.ops.rows.stream_batch import demands
+from tahoe.ops.write.writer import WriterOptions
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.features import ENFORCED
 from tahoe.schema.types import StructType
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.executors.data_source_tasks import Target, WrittenFiles, filled_in, written_files
 from tahoe.spark.executors.evaluated_rules import EvaluatedRules
+from tahoe.spark.executors.file_settings import config_of_files, options_of_files
 from tahoe.store.log_store import LogStore
 from tahoe.txn.transaction import Transaction
 
@@ -26,15 +28,16 @@ class BatchRows:
     Args:
         schema: of the rows, without the columns of flags.
         columns: the rows' columns as a PySpark schema, if tasks get rows instead of Arrow batches.
-        max_rows_per_file, compression: arguments of `tahoe.ops.write.writer.write_arrow`.
+        files: the requested number of rows in a file, and compression.
+        settings: of the session, for files (`tahoe.spark.executors.file_settings`).
         time_zone: of the session; None if it is unknown.
     """
 
     schema: StructType
     columns: Any
     options: WriteOptions
-    max_rows_per_file: int | None
-    compression: str | None
+    files: WriterOptions
+    settings: Mapping[str, str]
     time_zone: str | None
     evaluated: EvaluatedRules
 
@@ -45,12 +48,13 @@ class BatchRows:
 
     def target(self, config: TableConfig, store: LogStore) -> Target:
         """Return the target of their files, in a table with this configuration."""
+        files = options_of_files(self.files, self.settings)
         return Target(
-            self.evaluated.left_by(config),
+            config_of_files(self.evaluated.left_by(config), self.settings),
             store,
             filled_in(config, self.schema.names, None, self.time_zone),
-            self.max_rows_per_file,
-            self.compression,
+            files.max_rows_per_file,
+            files.compression,
             demands(config),
             self.columns,
             self.time_zone or "UTC",

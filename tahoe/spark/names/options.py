@@ -77,11 +77,7 @@ def read_request(path: str, options: Mapping[str, str], has_schema: bool) -> Rea
     Raises:
         InvalidRequest: options that exclude each other, invalid numbers, or a schema.
     """
-    if has_schema:
-        raise InvalidRequest(
-            "A Delta table has its own schema; leave schema(…) out and select or cast columns instead.",
-            code="DELTA_UNSUPPORTED_SCHEMA_DURING_READ",
-        )
+    refuse_schema(has_schema)
     check_reader_options(options)
     lowered = {key.lower(): value for key, value in options.items()}
     version, timestamp = lowered.get("versionasof"), lowered.get("timestampasof")
@@ -100,6 +96,15 @@ def read_request(path: str, options: Mapping[str, str], has_schema: bool) -> Rea
         return ReadRequest(path, changes=_change_range(lowered), hadoop=hadoop_options(options))
     number = None if version is None else version_of(version)
     return ReadRequest(path, number, timestamp, hadoop=hadoop_options(options))
+
+
+def refuse_schema(has_schema: bool) -> None:
+    """Raise `InvalidRequest` (``DELTA_UNSUPPORTED_SCHEMA_DURING_READ``) for a reader with a schema."""
+    if has_schema:
+        raise InvalidRequest(
+            "A Delta table has its own schema; leave schema(…) out and select or cast columns instead.",
+            code="DELTA_UNSUPPORTED_SCHEMA_DURING_READ",
+        )
 
 
 def version_of(text: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -51,6 +51,11 @@ def setting_of(spark: SparkSession, name: str) -> str | None:
     """Return a setting that the session or its builder has; None if there is none, also for one with a default value of Spark."""
     read = _READ_ONCE.get()
     return spark.conf.get(name, None) if read is None or read.spark is not spark else settings_of(spark).get(name)
+
+
+def settings_named(spark: SparkSession, names: Iterable[str]) -> dict[str, str]:
+    """Return the settings with these names, without those that are not set (`setting_of`)."""
+    return {name: value for name in names if (value := setting_of(spark, name)) is not None}
 
 
 def unset_setting(spark: SparkSession, name: str) -> None:

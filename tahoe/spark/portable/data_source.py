@@ -61,8 +61,11 @@ from tahoe.spark.executors.shipped import sent_whole
 from tahoe.spark.jvm.translate import from_spark_schema, to_spark_schema, with_shown_metadata
 from tahoe.spark.names.options import read_request, travelling
 from tahoe.spark.portable.data_source_options import (
+    CLUSTER_BY,
+    PARTITION_BY,
+    columns_in,
     option_of,
-    partition_columns,
+    settings_in,
     stream_table_of,
     table_of,
     table_over,
@@ -82,12 +85,12 @@ from tahoe.txn.after_commit import logged_after_commit
 class DeltaDataSource(Sent, DataSource):
     """``format("delta")`` of PySpark's own data source API.
 
-    Options: those of the native reader and writer (``versionAsOf``, ``mergeSchema``, …), and four more. ``timeZone`` is the time zone in
+    Options: those of the native reader and writer (``versionAsOf``, ``mergeSchema``, …), and six more. ``timeZone`` is the time zone in
     which a writer evaluates generated columns, constraints and defaults, and a reader the time in ``path@20260131120000000``; UTC if it is
-    not set. ``partitionBy`` names the partition columns of a new table, separated by commas. ``coordinator`` is the URL, without a
+    not set. ``partitionBy`` and ``clusterBy`` name columns of a new table, separated by commas. ``coordinator`` is the URL, without a
     password, of the database that ratifies the commits of a catalog-managed table, in the form of `tahoe.SqlCoordinator`; the processes
-    that plan and commit query it, those that read files do not. ``evaluatedRules`` is for streams that Tahoe's client starts: the rules
-    whose values and results Spark added to the rows (`tahoe.spark.executors.evaluated_rules`).
+    that plan and commit query it, those that read files do not. Two are for streams that Tahoe's client starts: ``evaluatedRules``, the
+    rules whose values and results Spark added to the rows (`tahoe.spark.executors.evaluated_rules`), and ``sessionSettings``.
     """
 
     kind = "DataSource"
@@ -133,8 +136,9 @@ class DeltaDataSource(Sent, DataSource):
 
     def writer(self, schema: SparkStruct, overwrite: bool) -> DataSourceArrowWriter:
         """Return the writer for rows with these columns; every request that can be rejected is rejected here, before a task runs."""
-        columns, options = partition_columns(self._options), without_own(self._options)
-        request = insert_request(WriterCall("Overwrite" if overwrite else "Append", options, columns), {})
+        partition_by, cluster_by = columns_in(self._options, PARTITION_BY), columns_in(self._options, CLUSTER_BY)
+        call = WriterCall("Overwrite" if overwrite else "Append", without_own(self._options), partition_by, cluster_by)
+        request = insert_request(call, settings_in(self._options))
         replaces = request.matching.option if request.matching is not None else "replaceWhere"
         if request.matching is not None or request.options.replace_where is not None:
             raise Unsupported(

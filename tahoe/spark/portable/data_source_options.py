@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -19,8 +21,13 @@ TIME_ZONE = "timeZone"
 """The option for the time zone of the session."""
 EVALUATED_RULES = "evaluatedRules"
 """The option of a stream's writer for the rules that the server evaluates (`tahoe.spark.executors.evaluated_rules`)."""
+SESSION_SETTINGS = "sessionSettings"
+"""The option of a stream's writer for settings of the session, which Spark does not tell a data source."""
+PARTITION_BY, CLUSTER_BY = "partitionBy", "clusterBy"
+"""The options for the columns of a new table; Spark does not tell a stream's writer the arguments of these methods."""
 _COORDINATOR = "coordinator"
-_OWN = ("partitionby", _COORDINATOR, TIME_ZONE.lower(), EVALUATED_RULES.lower())
+_OWN = tuple(name.lower() for name in (PARTITION_BY, CLUSTER_BY, _COORDINATOR, TIME_ZONE, EVALUATED_RULES, SESSION_SETTINGS))
+_NAME = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^,]*[^,\s]))\s*(?:,|$)")
 _VARIABLE = "TAHOE_COORDINATOR"
 
 
@@ -109,6 +116,13 @@ def time_zone_of(options: Mapping[str, str]) -> str | None:
     return option_of(options, TIME_ZONE, "") or None
 
 
-def partition_columns(options: Mapping[str, str]) -> list[str] | None:
-    """Return the columns in the option ``partitionBy``; None for none."""
-    return [name.strip() for name in option_of(options, "partitionBy", "").split(",") if name.strip()] or None
+def columns_in(options: Mapping[str, str], name: str) -> list[str] | None:
+    """Return the columns in the option with this name, separated by commas, and in back-ticks if they contain one; None for none."""
+    names = _NAME.findall(option_of(options, name, ""))
+    return [quoted.replace("``", "`") or plain for quoted, plain in names] or None
+
+
+def settings_in(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of the session in the option ``sessionSettings``."""
+    text = option_of(options, SESSION_SETTINGS, "")
+    return dict(json.loads(text)) if text else {}

@@ -19,6 +19,7 @@ from tahoe.api.table import Table
 from tahoe.base.exceptions import InvalidRequest, MetadataChangedException, NotFound
 from tahoe.base.log_fields import about
 from tahoe.ops.rows.stream_batch import Batch, CommitsTable, commit_batch, demands
+from tahoe.ops.write.writer import WriterOptions
 from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.features import Use, check_columns
@@ -30,9 +31,12 @@ from tahoe.spark.executors.shipped import sent_whole
 from tahoe.spark.executors.stream_tasks import BatchRows, numbered_files
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.portable.data_source_options import (
+    CLUSTER_BY,
     EVALUATED_RULES,
+    PARTITION_BY,
+    columns_in,
     option_of,
-    partition_columns,
+    settings_in,
     storage_settings,
     time_zone_of,
     without_own,
@@ -62,7 +66,13 @@ def stream_writer(table: Table, schema: SparkStruct, options: Mapping[str, str],
             code="TAHOE_NO_CHECKPOINT_LOCATION",
             table=table.url,
         )
-    request = sink_request("complete" if overwrite else "append", partition_columns(options), without_own(options), {})
+    request = sink_request(
+        "complete" if overwrite else "append",
+        columns_in(options, PARTITION_BY),
+        without_own(options),
+        settings_in(options),
+        cluster_by=columns_in(options, CLUSTER_BY),
+    )
     return _StreamWriter(table, schema, request, options)
 
 
@@ -81,8 +91,8 @@ class _StreamWriter(Sent, StreamWriterBase):
             rows,
             None if TAKES_BATCHES else schema,  # else Spark passes rows
             request.options,
-            files.max_records_per_file,
-            files.compression,
+            WriterOptions(files.max_records_per_file, files.compression),
+            settings_in(options),
             time_zone_of(options),
             evaluated,
         )

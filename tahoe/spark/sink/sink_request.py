@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tahoe.base.exceptions import Unsupported
+from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.schema.evolve import can_coerce
 from tahoe.settings.stream_writer_options import check_stream_writer_options
 from tahoe.spark.commands.write_options import Insert, WriterCall, insert_request
+from tahoe.spark.names.options import path_option
 from tahoe.spark.write.idempotent import application
 
 _MODES = {"append": "Append", "complete": "Overwrite"}
@@ -58,3 +59,23 @@ def sink_request(
     counted = {key: text for key, text in settings.items() if key not in (*_NUMBERS, _PARTITIONS)}
     call = WriterCall(mode, followed, partition_by or None, cluster_by)
     return insert_request(call, counted, same_types=False, stores=can_coerce)
+
+
+def path_of_stream(path: str | None, options: Mapping[str, str]) -> str:
+    """Return the path of a stream's writer, from the argument of ``start`` or its options.
+
+    Raises `InvalidRequest`: ``TAHOE_AMBIGUOUS_TABLE``, ``DELTA_PATH_DOES_NOT_EXIST``.
+    """
+    in_options = path_option(options)
+    if path is not None and in_options is not None:
+        raise InvalidRequest(
+            "The path is given twice, as the option 'path' and as an argument of start(); leave one out.",
+            code="TAHOE_AMBIGUOUS_TABLE",
+        )
+    chosen = path if path is not None else in_options
+    if chosen is None:
+        raise InvalidRequest(
+            "The table's path is not specified. Name it: start(path), or its name: toTable(name).",
+            code="DELTA_PATH_DOES_NOT_EXIST",
+        )
+    return chosen

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sf
@@ -11,14 +10,12 @@ from pyspark.sql import functions as sf
 from tahoe.base.exceptions import InvariantViolation
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.protocol.config import TableConfig
-from tahoe.schema.mapping import transform_fields
-from tahoe.schema.text_limits import DECLARED_TYPE, Limits, TextLimit, limits_of, too_long
-from tahoe.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from tahoe.schema.text_limits import Limits, TextLimit, limits_of, too_long
+from tahoe.schema.types import ArrayType, DataType, MapType, StructType
+from tahoe.spark.executors.file_settings import AS_STRING
 from tahoe.spark.jvm.errors import raising_with_values
 from tahoe.spark.names.settings import is_on
 from tahoe.spark.write.fitting import Place
-
-_AS_STRING = "spark.sql.legacy.charVarcharAsString"
 
 
 def limited_columns(spark: SparkSession, config: TableConfig, *, refuses: bool = True) -> dict[str, Column]:
@@ -30,19 +27,7 @@ def limited_columns(spark: SparkSession, config: TableConfig, *, refuses: bool =
         refuses: False for rows that come from the table: strings that are too long in them stay.
     """
     columns = dict(_columns(config, refuses))
-    return {} if columns and is_on(spark, _AS_STRING) else columns
-
-
-def with_limits_of_session(spark: SparkSession, config: TableConfig) -> TableConfig:
-    """Return the configuration with which Python workers write: without length limits if char and varchar are strings in the session."""
-    if all(limits_of(column) is None for column in config.schema) or not is_on(spark, _AS_STRING):
-        return config
-    plain = transform_fields(config.schema, _without_limit)
-    return replace(config, metadata=replace(config.metadata, schema_string=plain.to_json()))
-
-
-def _without_limit(field: StructField) -> StructField:
-    return replace(field, metadata={key: value for key, value in field.metadata.items() if key != DECLARED_TYPE})
+    return {} if columns and is_on(spark, AS_STRING) else columns
 
 
 def _columns(config: TableConfig, refuses: bool) -> Iterator[tuple[str, Column]]:

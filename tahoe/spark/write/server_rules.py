@@ -41,10 +41,9 @@ from tahoe.schema.types import StructType
 from tahoe.spark.executors.data_source_tasks import RowCheck
 from tahoe.spark.jvm.local_rows import local_frame
 from tahoe.spark.jvm.translate import from_spark_schema, to_spark_schema
-from tahoe.spark.names.settings import setting_of
 from tahoe.spark.write.enforce import session_time_zone
 from tahoe.spark.write.fitting import nullable_schema
-from tahoe.spark.write.stored_expressions import BACKSLASHES, MEANING
+from tahoe.spark.write.stored_expressions import MEANING, other_settings
 from tahoe.sql.dialect import QUERY_WORDS, Token, tokenize
 
 _FLAG = "__tahoe_check_"
@@ -328,10 +327,8 @@ def server_column(spark: SparkSession, config: TableConfig, text: ServerText) ->
             raise _not_evaluated(
                 config, text, f"'{refused}' is not in the list of what a table may use there. Use another function"
             )
-    for name, value in (*MEANING.items(), (BACKSLASHES, "false")):
-        actual = setting_of(spark, name)
-        if actual is not None and actual.lower() != value.lower():
-            raise _not_evaluated(config, text, f"it has another meaning with {name} = {actual}. Set it to {value}")
+    for name, value in other_settings(spark):
+        raise _not_evaluated(config, text, f"it has another meaning with {name} = {value}. Set it to {MEANING[name]}")
     return sf.expr(spark_text(text.expression) if engine is None else str(engine))
 
 

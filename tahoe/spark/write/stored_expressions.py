@@ -6,7 +6,7 @@ expressions that only Spark can evaluate must first pass the lists of `tahoe.spa
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
 from pyspark.sql import Column, SparkSession
@@ -34,7 +34,9 @@ from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.session_copies import session_with
 from tahoe.spark.jvm.stored_defaults import check_default_on_spark
 from tahoe.spark.jvm.stored_trees import Bound, Stored, StoredTrees, Use
+from tahoe.spark.names.settings import setting_of
 
+BACKSLASHES = "spark.sql.parser.escapedStringLiterals"
 MEANING = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.ansi.doubleQuotedIdentifiers": "false",
@@ -44,16 +46,24 @@ MEANING = {
     "spark.sql.legacy.exponentLiteralAsDecimal.enabled": "false",
     "spark.sql.legacy.literal.pickMinimumPrecision": "true",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    BACKSLASHES: "false",
 }
-"""Settings on which the meaning of an expression's text depends."""
-BACKSLASHES = "spark.sql.parser.escapedStringLiterals"
-"""Another such setting, but deprecated: Spark warns about it, so it is reset only if it was set."""
+"""Settings on which the meaning of an expression's text depends, with the values for which it is the one that Tahoe's parser finds."""
+
+
+def other_settings(spark: SparkSession, names: Iterable[str] = MEANING) -> Iterator[tuple[str, str]]:
+    """Yield the settings of the session, of `MEANING`, that give texts another meaning, with their values."""
+    for name in names:
+        actual = setting_of(spark, name)
+        if actual is not None and actual.lower() != MEANING[name].lower():
+            yield name, actual
 
 
 def session_of_stored_expressions(spark: SparkSession) -> JavaObject:
     """Return a copy of the JVM session in which a stored expression's text has the meaning that the allow-list parsed."""
-    is_set = spark.conf.get(BACKSLASHES, "false") != "false"
-    return session_with(spark, {**MEANING, BACKSLASHES: "false"} if is_set else MEANING)
+    # Spark warns about the setting, which is deprecated, so it is reset only if it was set.
+    is_set = next(other_settings(spark, [BACKSLASHES]), None) is not None
+    return session_with(spark, {name: value for name, value in MEANING.items() if is_set or name != BACKSLASHES})
 
 
 class StoredExpressions:

@@ -42,12 +42,14 @@ from tahoe.protocol.properties import CONSTRAINT_PREFIX
 from tahoe.schema.evolve import check_holds_data, without_void
 from tahoe.schema.mapping import explode
 from tahoe.schema.types import GENERATION_EXPRESSION, DataType, PrimitiveType, StructField
+from tahoe.spark.executors.file_settings import FILE_SETTINGS, config_of_files, options_of_files
 from tahoe.spark.executors.footers import Describe, DescribedFile, WrittenFile, described_file
 from tahoe.spark.executors.shipped import raised, run_each
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.errors import raising, without_task_failures
 from tahoe.spark.jvm.file_systems import moves_in_python
 from tahoe.spark.jvm.session_copies import session_with
+from tahoe.spark.names.settings import settings_named
 from tahoe.spark.versions.shredded_variants import UNSHREDDED
 from tahoe.spark.write.fitting import stored
 from tahoe.spark.write.optimized import optimizes, rebalanced, settings_of_bins
@@ -69,7 +71,6 @@ _FOOTERS_ON_DRIVER = 2_000
 _TASKS = 64
 _DEMANDING = ("delta.invariants", GENERATION_EXPRESSION)
 _THREADS = 16
-_MOST_RECORDS, _COMPRESSION = "spark.sql.files.maxRecordsPerFile", "spark.sql.parquet.compression.codec"
 
 _SETTINGS = {
     # The old INT96 timestamps have no statistics, and Iceberg does not read them.
@@ -157,13 +158,10 @@ def _written_in_python(
         session = session_with(spark, settings_of_bins(spark))
         data = Jvm.of(spark).frame(session, data._jdf.queryExecution().analyzed(), spark)
         data = rebalanced(data, config.partition_columns)
-    most = options.max_records_per_file
-    if most is None:
-        most = int(str(spark.conf.get(_MOST_RECORDS, "0"))) or None
-    compression = options.compression or config.properties.parquet_compression_codec or str(spark.conf.get(_COMPRESSION))
-    written = WriterOptions(most, compression, options.change_data)
+    settings = settings_named(spark, FILE_SETTINGS)
+    written = options_of_files(WriterOptions(options.max_records_per_file, options.compression, options.change_data), settings)
     with without_task_failures(spark) if _may_refuse_rows(config) else nullcontext():
-        return written_in_python(data, config, store, written, completion)
+        return written_in_python(data, config_of_files(config, settings), store, written, completion)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from tahoe.base.exceptions import Unsupported
 from tahoe.protocol.actions import Metadata, Protocol
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import constraints_of
-from tahoe.spark.write import server_rules
+from tahoe.spark.write import server_rules, stored_expressions
 from tahoe.spark.write.server_rules import refused_parts
 
 
@@ -103,6 +103,6 @@ def test_a_setting_with_which_the_text_has_another_meaning_is_refused(monkeypatc
     schema = '{"type":"struct","fields":[{"name":"v","type":"string","nullable":true,"metadata":{}}]}'
     config = TableConfig(Protocol(1, 3), Metadata("id", schema, configuration=configuration), "memory://t")
     [check] = constraints_of(config).checks
-    monkeypatch.setattr(server_rules, "setting_of", lambda _, name: "true" if name == setting else None)
+    monkeypatch.setattr(stored_expressions, "setting_of", lambda _, name: "true" if name == setting else None)
     with pytest.raises(Unsupported, match=setting.rpartition(".")[2]):
         server_rules.server_column(cast("Any", None), config, server_rules.ServerText.of_check(check))

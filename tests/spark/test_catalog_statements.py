@@ -163,7 +163,7 @@ def test_no_part_of_a_statement_is_ignored(session: Any) -> None:
     assert raised.value.code == "DELTA_TRUNCATE_TABLE_PARTITION_NOT_SUPPORTED"
 
 
-@pytest.mark.skipif(pyspark.__version__ < "4.2", reason="Spark has COMMENT ON COLUMN since 4.2")
+@pytest.mark.skipif(pyspark.__version__ < "4.3", reason="Spark has COMMENT ON COLUMN since 4.3")
 def test_a_comment_on_a_column_is_in_the_log(session: Any) -> None:
     session.sql("COMMENT ON COLUMN listed.id IS 'key'")
     assert session.sql("DESCRIBE listed").first().comment == "key"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyspark
@@ -196,3 +197,22 @@ def test_scripts_on_delta_tables_are_refused_over_connect(connect: Any) -> None:
             assert operations(spark) == ["WRITE", "CREATE TABLE"]
             if pyspark.__version__ >= "4.1":  # which has scripts
                 assert spark.sql("BEGIN SELECT 1; END").collect()[0][0] == 1
+
+
+def test_tables_are_listed_with_their_type_and_comment(either_session: Any, tmp_path: Path) -> None:
+    spark, comment = either_session, "it's \\ Type: X"
+    for name in ("at_a_place", "at_home", "of_files"):
+        spark.sql(f"DROP TABLE IF EXISTS {name}")
+    spark.sql(f"CREATE TABLE at_a_place USING delta LOCATION '{tmp_path}/delta' COMMENT \"it's \\\\ Type: X\" AS SELECT 1 AS id")
+    spark.sql("CREATE TABLE at_home (id INT) USING delta")
+    spark.sql(f"CREATE TABLE of_files (id INT) USING parquet LOCATION '{tmp_path}/files'")
+    expected = {"at_a_place": (comment, "EXTERNAL"), "at_home": (None, "MANAGED"), "of_files": (None, "EXTERNAL")}
+    tables = [*spark.catalog.listTables(), *map(spark.catalog.getTable, expected)]
+    assert [table.name for table in tables if table.name in expected] == sorted(expected) + list(expected)
+    for table in tables:
+        assert (table.description, table.tableType) == expected.get(table.name, (table.description, table.tableType))
+    path = spark.table("at_a_place").select("_metadata.file_path").first().file_path
+    assert path.startswith(f"file:{tmp_path}/delta/part-")
+    for name in expected:
+        spark.sql(f"DROP TABLE {name}")
+    assert (tmp_path / "delta" / "_delta_log").exists()

@@ -69,7 +69,8 @@ def _new(spark: SparkSession, creation: Creation) -> Table:
     if creation.location is not None:
         table = table_at(spark, creation.location, creation.options)
         commit_new(spark, creation, table, name, managed=False)
-        add_entry(spark, parts, to_spark_schema(with_shown_metadata(nullable_schema(table.schema()))), creation.location)
+        shown = to_spark_schema(with_shown_metadata(nullable_schema(table.schema())))
+        add_entry(spark, parts, shown, creation.location, creation.definition.comment)
         return table
     table = table_at(spark, managed_location(spark, parts), creation.options)
     query = None if creation.query is None else creation.query()
@@ -82,7 +83,8 @@ def _new(spark: SparkSession, creation: Creation) -> Table:
             code="DELTA_SCHEMA_NOT_PROVIDED",
             table=name,
         )
-    add_entry(spark, parts, to_spark_schema(with_shown_metadata(nullable_schema(columns))), None)
+    shown = to_spark_schema(with_shown_metadata(nullable_schema(columns)))
+    add_entry(spark, parts, shown, None, creation.definition.comment)
     try:
         commit_new(spark, creation, table, name, managed=True)
     except BaseException:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from pyspark.sql.catalog import Table as CatalogTable
 from pyspark.sql.connect.catalog import Catalog
 from pyspark.sql.connect.client import SparkConnectClient
 from pyspark.sql.connect.dataframe import DataFrame
@@ -47,6 +48,7 @@ from tahoe.spark.entry_points.writing import configure
 from tahoe.spark.jvm.storage import compact_remotely, reach_storage_by, reaches_storage_by_server
 from tahoe.spark.names.entries import parts_of, table_named
 from tahoe.spark.names.options import ReadRequest, refuse_schema, travelling
+from tahoe.spark.names.server_catalog import delta_entries
 from tahoe.spark.names.settings import settings_of, settings_read_once
 from tahoe.spark.names.temporary_views import copy_views, forget_view, note_view
 from tahoe.spark.portable.data_source_options import TIME_ZONE
@@ -100,6 +102,8 @@ def enable_connect(spark: Any, *, through_server: bool = False) -> None:
     wrap(Catalog, "createTable", _create_table)
     wrap(Catalog, "tableExists", table_exists)
     wrap(Catalog, "listColumns", _list_columns)
+    wrap(Catalog, "getTable", _get_table)
+    wrap(Catalog, "listTables", _list_tables)
     wrap(Catalog, "cacheTable", _cache_table)
     wrap(Catalog, "clearCache", _clear_cache)
     wrap_statements(Catalog)
@@ -298,6 +302,31 @@ def _list_columns(original: Callable[..., Any], catalog: Any, tableName: str, db
     parts = parts_of(spark, tableName)
     named = table_named(spark, parts if dbName is None else (dbName, *parts))
     return original(catalog, tableName, dbName) if named is None else listed_columns(named.table.snapshot())
+
+
+def _get_table(original: Callable[..., CatalogTable], catalog: Any, tableName: str) -> CatalogTable:  # noqa: N803 - PySpark's name
+    (table,) = _as_in_catalog(catalog, [original(catalog, tableName)])
+    return table
+
+
+def _list_tables(original: Callable[..., list[CatalogTable]], catalog: Any, *positional: Any, **named: Any) -> list[CatalogTable]:
+    return _as_in_catalog(catalog, original(catalog, *positional, **named))
+
+
+def _as_in_catalog(catalog: Any, tables: list[CatalogTable]) -> list[CatalogTable]:
+    """Return tables of one database, Delta tables with their type and comment: to Spark, every table of a data source is managed."""
+    database = next((table.namespace[-1] for table in tables if table.tableType == "MANAGED" and table.namespace), None)
+    if database is None or not is_enabled(catalog._sparkSession):
+        return tables
+    entries = delta_entries(catalog._sparkSession, database)
+
+    def as_listed(table: CatalogTable) -> CatalogTable:
+        entry = None if table.isTemporary else entries.get(table.name)
+        if entry is None:
+            return table
+        return table._replace(description=entry.comment, tableType="MANAGED" if entry.is_managed else "EXTERNAL")
+
+    return [as_listed(table) for table in tables]
 
 
 def _cache_table(original: Callable[..., None], catalog: Any, tableName: str, storageLevel: Any = None) -> None:  # noqa: N803

@@ -18,7 +18,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import StructType
 
-from tahoe.expr.tree.predicate import quote_identifier
+from tahoe.expr.tree.predicate import quote_identifier, text_literal
 from tahoe.spark.jvm.translate import catalog_string
 
 _CATALOG = "spark_catalog"
@@ -44,6 +44,7 @@ class ServerEntry:
     is_view: bool = False
     is_temporary: bool = False
     description: str = ""
+    comment: str | None = None
 
     @property
     def is_delta(self) -> bool:
@@ -125,7 +126,15 @@ def _entry(database: str, name: str, information: str) -> ServerEntry:
         first.get("Type", "") == "MANAGED",
         first.get("Owner", ""),
         is_view,
+        comment=first.get("Comment"),
     )
+
+
+def delta_entries(spark: SparkSession, database: str) -> dict[str, ServerEntry]:
+    """Return the Delta tables in a database of the server's session catalog, by their names."""
+    rows = rows_of_sql(spark, f"SHOW TABLE EXTENDED IN {quote_identifier(database)} LIKE '*'")
+    entries = [_entry(database, str(row["tableName"]), str(row["information"])) for row in rows if not row["isTemporary"]]
+    return {entry.parts[-1]: entry for entry in entries if entry.is_delta}
 
 
 def full_parts(spark: SparkSession, parts: Sequence[str]) -> tuple[str, ...]:
@@ -144,16 +153,20 @@ def managed_location(spark: SparkSession, parts: Sequence[str]) -> str:
     return f"{unquote(folder).rstrip('/')}/{parts[-1].lower()}"
 
 
-def add_entry(spark: SparkSession, parts: Sequence[str], columns: StructType, location: str | None) -> None:
+def add_entry(
+    spark: SparkSession, parts: Sequence[str], columns: StructType, location: str | None, comment: str | None = None
+) -> None:
     """Create the entry of a Delta table.
 
     Args:
         location: of an external table; None for a managed one, whose folder must be empty.
+        comment: of the table, which the catalog lists.
 
     Raises PySpark's ``AnalysisException`` if the name exists.
     """
     place = "" if location is None else f" LOCATION '{location.replace(chr(39), chr(92) + chr(39))}'"
-    plain_sql(spark, f"CREATE TABLE {_quoted(parts)} ({_as_ddl(columns)}) USING delta{place}")
+    described = "" if comment is None else f" COMMENT {text_literal(comment)}"
+    plain_sql(spark, f"CREATE TABLE {_quoted(parts)} ({_as_ddl(columns)}) USING delta{place}{described}")
 
 
 def set_columns(spark: SparkSession, parts: Sequence[str], columns: StructType) -> None:

@@ -84,6 +84,6 @@ def scanned_files(scan: Scan) -> list[ScannedFile]:
     for add in scan.add_files():
         task = read_task(version, add)
         with version.naming_origins():
-            url = absolute_url(version.store.url, task.name)
+            url = absolute_url(version.store.url, task.name).replace("file:///", "file:/", 1)  # as Spark writes it
         files.append(ScannedFile(task, url, add.modification_time))
     return files

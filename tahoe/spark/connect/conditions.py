@@ -24,6 +24,7 @@ from tahoe.schema.types import StructType
 from tahoe.spark.commands.conditions import OF_CONDITIONS, ExpressionRules, beyond_a_row, by_chance, subquery_in
 from tahoe.spark.connect.remote_rows import RemoteVersion
 from tahoe.spark.names.frame_columns import column_of
+from tahoe.spark.portable.file_metadata import METADATA, has_own_metadata
 from tahoe.spark.write.enforce import session_time_zone
 from tahoe.spark.write.stored_expressions import BACKSLASHES, other_settings
 from tahoe.sql.dialect import Token, tokenize
@@ -62,11 +63,13 @@ class RemoteCondition:
         column: the condition; None for every row.
         text: as the history shows it; None for every row.
         meaning: the condition as Tahoe understands it; None if it cannot be parsed.
+        reads_metadata: whether it may read the column `_metadata`.
     """
 
     column: Column | None
     text: str | None
     meaning: RowCondition | None
+    reads_metadata: bool = False
 
 
 def resolve_condition(version: RemoteVersion, condition: str | Column | None, operation: str) -> RemoteCondition:
@@ -83,12 +86,13 @@ def resolve_condition(version: RemoteVersion, condition: str | Column | None, op
     text = text_of(condition)
     check_expression(text, f"the condition of {operation}")
     column = column_of(condition)
-    shown = check_boolean(version.shape(), column, text, f"The condition of {operation}")
+    reads_metadata = may_read_metadata(schema, condition)
+    shown = check_boolean(version.shape(metadata=reads_metadata), column, text, f"The condition of {operation}")
     parsed = condition if isinstance(condition, str) else as_sql(condition)
     meaning = meaning_of(parsed, schema, version.qualifier, session_time_zone(version.spark))
     if meaning is not None and not _is_that_of_session(version.spark, meaning):
         meaning = None
-    return RemoteCondition(column, shown, meaning)
+    return RemoteCondition(column, shown, meaning, reads_metadata)
 
 
 def _is_that_of_session(spark: SparkSession, meaning: RowCondition) -> bool:
@@ -164,6 +168,12 @@ def columns_in(schema: StructType, *conditions: str | Column) -> tuple[str, ...]
         return None
     words = {word.lower() for text in texts for word in _WORD.findall(text)}
     return tuple(name for name in schema.names if name.lower() in words)
+
+
+def may_read_metadata(schema: StructType, *expressions: str | Column) -> bool:
+    """Return whether expressions may read the column `_metadata`, which a column of the table with this name hides."""
+    words = {word.lower() for expression in expressions for word in _WORD.findall(text_of(expression))}
+    return METADATA in words and not has_own_metadata(schema)
 
 
 def text_of(condition: str | Column) -> str:

@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 from tahoe.base.clock import Moment
 from tahoe.expr.tree.predicate import TRUE, quote_identifier
 from tahoe.log.files.removed_files import adds_of
+from tahoe.log.replay import add_files
 from tahoe.ops.rows.assigned_places import Columns
 from tahoe.ops.rows.conditions import whole_files
 from tahoe.ops.rows.defaults import Defaults, with_defaults
@@ -38,9 +39,10 @@ from tahoe.spark.commands.row_changes import changes_of
 from tahoe.spark.commands.row_command import CommandTarget, run_row_command
 from tahoe.spark.commands.spark_engine import RowsEngine, write_update_data
 from tahoe.spark.connect.assigned import fit_of, parse_assignments
-from tahoe.spark.connect.conditions import RemoteCondition, columns_in, resolve_condition
+from tahoe.spark.connect.conditions import RemoteCondition, columns_in, may_read_metadata, resolve_condition
 from tahoe.spark.connect.remote_rows import RemoteRows, RemoteVersion
 from tahoe.spark.names.settings import is_case_sensitive, settings_of
+from tahoe.spark.portable.file_metadata import METADATA
 from tahoe.spark.versions.connect_frames import with_known_columns
 from tahoe.spark.write.fitting import Casts, assignment_casts
 from tahoe.spark.write.server_defaults import written_by_server
@@ -95,11 +97,13 @@ def _stage_update(
     defaults = Defaults(config, Moment(started, transaction.time_zone), written_by_server(spark, config))
     values = with_defaults(values, columns, defaults)
     casts = assignment_casts(settings_of(spark).get)
-    assignments = parse_assignments(version.shape(), values, columns, "an assignment of UPDATE", casts)
+    reads_metadata = may_read_metadata(snapshot.schema, *(value for _, value in values))
+    shape = version.shape(metadata=reads_metadata)
+    assignments = parse_assignments(shape, values, columns, "an assignment of UPDATE", casts)
     refuse_update(snapshot.schema, {assignment.path[0] for assignment in assignments}, config.table)
-    engine = RemoteUpdate(RemoteRows(transaction, config, version=version), resolved, assignments, casts)
+    engine = RemoteUpdate(RemoteRows(transaction, config, version=version), resolved, assignments, casts, reads_metadata)
     # The server rejects a value that no cast fits, even if no row will match.
-    engine = replace(engine, updated_columns=engine.with_new_values(version.shape()).schema)
+    engine = replace(engine, updated_columns=engine.with_new_values(shape).schema)
     return stage_updated_rows(RowOperation(transaction, snapshot, resolved.text, started), engine)
 
 
@@ -125,7 +129,9 @@ class RemoteEngine(RowsEngine[RemoteRows]):
             return []
         column = self.condition.column
         columns = () if column is None else columns_in(snapshot.schema, column)
-        rows = version.named(version.with_positions(candidates, columns=columns))
+        reads_metadata = self.condition.reads_metadata
+        rows = version.with_positions(candidates, ids=reads_metadata, columns=columns)
+        rows = version.named(version.with_metadata(rows, add_files(candidates)) if reads_metadata else rows)
         return changes_of(snapshot, candidates, rows if column is None else rows.where(column)).changes
 
 
@@ -134,19 +140,22 @@ class RemoteUpdate(RemoteEngine):
     """The `tahoe.ops.rows.engine.UpdateEngine` on the executors of a server.
 
     Args:
+        reads_metadata: whether the assignments may read the column `_metadata`.
         updated: receives the files with the changed rows, from which the change data feed reads the written values.
         updated_columns: the table's columns after the assignments; None before the server has checked these.
     """
 
     assignments: Sequence[Assignment]
     casts: Casts
+    reads_metadata: bool = False
     updated: list[AddFile] = field(default_factory=list)
     updated_columns: StructType | None = None
 
     def write_updated(self, changes: Sequence[FileChange]) -> list[AddFile]:
         """See `tahoe.ops.rows.engine.UpdateEngine`."""
         version = self.rows.version
-        rows = version.named(version.changed_rows(changes, ids=True, get_new_values=True))
+        rows = version.changed_rows(changes, ids=True, get_new_values=True)
+        rows = version.named(version.with_metadata(rows, (change.add for change in changes)) if self.reads_metadata else rows)
         self.updated.extend(self.rows.write(self.with_new_values(rows)))
         copied = [] if uses_vectors(self.rows.config) else self.copy_rows(without_dead_files(changes))
         return [*self.updated, *copied]
@@ -158,7 +167,8 @@ class RemoteUpdate(RemoteEngine):
     def with_new_values(self, rows: DataFrame) -> DataFrame:
         """Return rows of the table after the assignments, without their generated columns."""
         schema = self.rows.version.snapshot.schema
-        columns = [sf.col(quote_identifier(name)) for name in rows.columns if schema.find(name) is None]
+        others = [column for column in rows.schema if schema.find(column.name) is None and column.name != METADATA]
+        columns = [sf.col(quote_identifier(column.name)) for column in others]
         for column in schema:
             inside = [assignment.inside() for assignment in self.assignments if assignment.path[0] == column.name]
             if not inside and column.is_generated:
@@ -169,5 +179,4 @@ class RemoteUpdate(RemoteEngine):
         new = rows.select(*columns)
         if self.updated_columns is None:
             return new
-        others = [column for column in rows.schema if schema.find(column.name) is None]
         return with_known_columns(new, StructType([*others, *self.updated_columns]))

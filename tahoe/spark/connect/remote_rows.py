@@ -25,6 +25,7 @@ from tahoe.ops.write.writer import WriterOptions, tagged
 from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.row_tracking import materialized_columns
+from tahoe.schema.arrow import to_arrow_schema
 from tahoe.schema.text_limits import DECLARED_TYPE, has_char
 from tahoe.schema.types import StructType as DeltaStruct
 from tahoe.snapshot.changes import CHANGE_TYPE
@@ -38,6 +39,7 @@ from tahoe.spark.executors.shipped import mapped
 from tahoe.spark.jvm.local_rows import local_frame
 from tahoe.spark.jvm.translate import to_spark_schema, with_shown_metadata
 from tahoe.spark.names.settings import settings_named
+from tahoe.spark.portable.file_metadata import FILE_METADATA, METADATA, metadata_of, scanned_file
 from tahoe.spark.portable.tasks import note_numbers
 from tahoe.spark.scan.relation import Alias
 from tahoe.spark.versions.connect_frames import local_table
@@ -50,6 +52,7 @@ from tahoe.spark.write.server_rules import CheckedRows, checked_by_server
 from tahoe.spark.write.task_files import written_by
 from tahoe.txn.transaction import Transaction
 
+_OF_FILE = "__tahoe_of_file"
 _ITEM = StructType([StructField("item", BinaryType())])
 
 
@@ -75,9 +78,16 @@ class RemoteVersion:
         """Return the frame under the table's alias."""
         return frame if self.qualifier is None else frame.alias(self.qualifier)
 
-    def shape(self) -> DataFrame:
-        """Return an empty frame under the alias with the table's columns, only to analyze expressions."""
-        return self.named(local_frame(self.spark, (), _spark_columns(self.snapshot.schema)))
+    def shape(self, *, metadata: bool = False) -> DataFrame:
+        """Return an empty frame under the alias with the table's columns, only to analyze expressions.
+
+        Args:
+            metadata: whether `_metadata` is among them.
+        """
+        columns = _spark_columns(self.snapshot.schema)
+        if metadata:
+            columns = columns.add(METADATA, _spark_columns(self._metadata_struct()))
+        return self.named(local_frame(self.spark, (), columns))
 
     def with_positions(self, files: pa.Table, *, ids: bool = False, columns: tuple[str, ...] | None = None) -> DataFrame:
         """Return the live rows of these files: the table's columns, `FILE` (the file's number in `files`), and `ROW` (the physical
@@ -90,6 +100,35 @@ class RemoteVersion:
         """
         rows = replace(self._rows(ids), columns=columns)
         return self.read([FileRows(number, add) for number, add in enumerate(add_files(files))], rows)
+
+    def with_metadata(self, rows: DataFrame, adds: Iterable[AddFile]) -> DataFrame:
+        """Return rows with the column `_metadata`, which is that of Spark's file sources.
+
+        Args:
+            rows: of `with_positions` or `changed_rows`, with their ids.
+            adds: their files.
+        """
+        scanned = [scanned_file(self.snapshot, add) for add in adds]
+        tracked, per_row = materialized_columns(self.snapshot.config), {"row_index": sf.col(ROW)}
+        if tracked is not None:
+            per_row |= {"row_id": sf.col(tracked.row_id), "row_commit_version": sf.col(tracked.row_commit_version)}
+        fields = self._metadata_struct()
+        per_file = DeltaStruct(tuple(column for column in fields if column.name not in per_row))
+        values = [[file.metadata(name) for file in scanned] for name in per_file.names]
+        arrays = map(pa.array, values, to_arrow_schema(per_file).types)
+        structs = pa.StructArray.from_arrays(list(arrays), per_file.names)
+        columns = StructType().add(FILE, IntegerType()).add(_OF_FILE, _spark_columns(per_file))
+        of_files = local_table(
+            self.spark, pa.table({FILE: pa.array(range(len(scanned)), pa.int32()), _OF_FILE: structs}), columns
+        )
+        parts = [per_row.get(name, sf.col(f"{_OF_FILE}.{name}")).alias(name) for name in fields.names]
+        return rows.join(sf.broadcast(of_files), FILE).withColumn(METADATA, sf.struct(*parts))
+
+    def _metadata_struct(self) -> DeltaStruct:
+        """Return the fields of `_metadata`. Raises `InvalidRequest` if a column of the table has the name."""
+        column = metadata_of({FILE_METADATA: "true"}, self.snapshot.config, self.snapshot.store.url)
+        assert column is not None and isinstance(column.column.data_type, DeltaStruct)
+        return column.column.data_type
 
     def changed_rows(self, changes: Sequence[FileChange], *, ids: bool = False, get_new_values: bool = False) -> DataFrame:
         """Return the rows of the changes, with the columns of `with_positions`.

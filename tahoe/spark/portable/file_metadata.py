@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tahoe.base.exceptions import InvalidRequest, Unsupported
+from tahoe.protocol.actions import AddFile
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.row_tracking import materialized_columns
 from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.snapshot.arrow_reader import ExtraColumns
-from tahoe.snapshot.scan import Scan, read_task
+from tahoe.snapshot.scan import Scan, ScannedVersion, read_task
 from tahoe.spark.executors.scan_tasks import PER_ROW, MetadataColumn, ScannedFile
 from tahoe.spark.portable.data_source_options import option_of
 from tahoe.store.location import absolute_url
@@ -79,11 +80,12 @@ def has_own_metadata(schema: StructType) -> bool:
 
 def scanned_files(scan: Scan) -> list[ScannedFile]:
     """Return the files of a scan with the values of their fields."""
-    version = scan.snapshot
-    files = []
-    for add in scan.add_files():
-        task = read_task(version, add)
-        with version.naming_origins():
-            url = absolute_url(version.store.url, task.name).replace("file:///", "file:/", 1)  # as Spark writes it
-        files.append(ScannedFile(task, url, add.modification_time))
-    return files
+    return [scanned_file(scan.snapshot, add) for add in scan.add_files()]
+
+
+def scanned_file(version: ScannedVersion, add: AddFile) -> ScannedFile:
+    """Return a file of a version with the values of its fields."""
+    task = read_task(version, add)
+    with version.naming_origins():
+        url = absolute_url(version.store.url, task.name).replace("file:///", "file:/", 1)  # as Spark writes it
+    return ScannedFile(task, url, add.modification_time)

@@ -8,6 +8,7 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as sf
 
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.tables import DeltaTable
 
 
@@ -65,3 +66,14 @@ def test_unknown_fields_and_a_column_of_the_name(either_session, table, tmp_path
     either_session.sql(f"INSERT INTO {own} VALUES (1), (2)")
     either_session.sql(f"UPDATE {own} SET _metadata = _metadata + 10 WHERE _metadata = 1")
     assert sorted(row[0] for row in either_session.sql(f"SELECT * FROM {own}").collect()) == [2, 11]
+
+
+def test_columns_with_the_names_of_added_ones_are_refused(either_session, tmp_path):
+    for name in ("__tahoe_row", "__TAHOE_FILE"):
+        table = f"delta.`{tmp_path}/{name}`"
+        either_session.sql(f"CREATE TABLE {table} (id BIGINT, {name} BIGINT) USING delta")
+        either_session.sql(f"INSERT INTO {table} VALUES (1, 2)")
+        for statement in (f"DELETE FROM {table} WHERE id = 1", f"UPDATE {table} SET id = 2 WHERE id = 1"):
+            with pytest.raises(InvalidRequest, match="TAHOE_RESERVED_COLUMN_NAME"):
+                either_session.sql(statement)
+        assert ids(either_session, table) == [1]

@@ -41,7 +41,7 @@ from tahoe.spark.jvm.translate import to_spark_schema, with_shown_metadata
 from tahoe.spark.names.settings import settings_named
 from tahoe.spark.portable.file_metadata import FILE_METADATA, METADATA, metadata_of, scanned_file
 from tahoe.spark.portable.tasks import note_numbers
-from tahoe.spark.scan.relation import Alias
+from tahoe.spark.scan.relation import Alias, refuse_reserved_names
 from tahoe.spark.versions.connect_frames import local_table
 from tahoe.spark.write.enforce import session_time_zone
 from tahoe.spark.write.fitting import nullable_schema
@@ -151,6 +151,7 @@ class RemoteVersion:
 
     def read(self, files: Iterable[FileRows], rows: RowsOf) -> DataFrame:
         """Return rows of files, with `FILE` and `ROW`."""
+        refuse_reserved_names(self.snapshot)
         items = [pickle.dumps(part, pickle.HIGHEST_PROTOCOL) for part in binned(files)]
         columns = _spark_columns(rows.schema)
         columns = columns.add(FILE, IntegerType()).add(ROW, LongType())

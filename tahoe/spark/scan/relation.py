@@ -81,6 +81,18 @@ def read_snapshot(
     return _scan(spark, snapshot, _ScanOptions(with_vectors, files, options or {}, follows=follows, is_stream=is_stream))
 
 
+def refuse_reserved_names(snapshot: Snapshot) -> None:
+    """Raise `InvalidRequest` (``TAHOE_RESERVED_COLUMN_NAME``) if a column has the name of one that commands add to the rows."""
+    reserved = [name for name in snapshot.schema.names if name.lower() in (FILE, ROW, CHOSEN)]
+    if reserved:
+        raise InvalidRequest(
+            f"Table {snapshot.store.url} has a column '{reserved[0]}', a name that Tahoe needs to change rows on Spark. Rename the column.",
+            code="TAHOE_RESERVED_COLUMN_NAME",
+            table=snapshot.store.url,
+            column=reserved[0],
+        )
+
+
 def read_rows(
     spark: SparkSession, snapshot: Snapshot, files: pa.Table, *, options: Mapping[str, str] | None = None, metadata: bool = True
 ) -> DataFrame:
@@ -91,14 +103,7 @@ def read_rows(
         metadata: whether to provide `_metadata`, which takes Catalyst some time; tables with row tracking always provide it.
     """
     install()
-    reserved = [name for name in snapshot.schema.names if name.lower() in (FILE, ROW, CHOSEN)]
-    if reserved:
-        raise InvalidRequest(
-            f"Table {snapshot.store.url} has a column '{reserved[0]}', a name that Tahoe needs to change rows on Spark. Rename the column.",
-            code="TAHOE_RESERVED_COLUMN_NAME",
-            table=snapshot.store.url,
-            column=reserved[0],
-        )
+    refuse_reserved_names(snapshot)
     with_vectors = has_vectors(snapshot, files)
     return _scan(spark, snapshot, _ScanOptions(with_vectors, files, options or {}, metadata=metadata))
 

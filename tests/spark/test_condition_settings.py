@@ -53,3 +53,13 @@ def test_a_timestamp_is_one_without_a_time_zone(either_session, tmp_path):
     with with_settings(either_session, settings):
         either_session.sql(f"DELETE FROM {name} WHERE at > TIMESTAMP'2026-01-31 02:00:00'")
     assert [row.at.hour for row in either_session.table(name).collect()] == [1]
+
+
+@pytest.mark.parametrize("name", ["a name in double quotes", "a cast", "a number"])
+def test_optimize_selects_these_partitions(either_session, table, name):
+    settings, condition, selected = CASES[name]
+    values = ", ".join(f"(r'{text}', 'more')" for text in TEXTS if text is not None)
+    either_session.sql(f"INSERT INTO {table} VALUES {values}")
+    with with_settings(either_session, settings):
+        metrics = either_session.sql(f"OPTIMIZE {table} WHERE {condition}").first().metrics
+    assert (metrics.numFilesRemoved, metrics.numFilesAdded) == (2 * len(selected), len(selected))

@@ -44,6 +44,9 @@ _ONLY_BY_ENGINE = (
 class PartitionFilter(Protocol):
     """An engine that evaluates conditions on partitions which Tahoe does not evaluate itself, such as those on the current time."""
 
+    def agrees(self, condition: RowCondition) -> bool:
+        """Return whether a condition means to the engine what it means to Tahoe."""
+
     def __call__(self, where: str, columns: StructType, partitions: Sequence[tuple[Any, ...]]) -> Collection[int]:
         """Return the places of the partitions that fulfill a condition.
 
@@ -102,8 +105,8 @@ def select_partitions(
     Args:
         where: SQL text or a predicate, on partition columns only.
         moment: the time and time zone of the statement.
-        engine: evaluates the texts that Tahoe does not evaluate, and all with the current time, since it has a clock of its own. Without
-            one, the former are refused.
+        engine: evaluates the texts that Tahoe does not evaluate or that have another meaning for it, and all with the current time, since
+            it has a clock of its own. Without one, the first are refused.
 
     Raises `InvalidRequest`: ``DELTA_NON_PARTITION_COLUMN_REFERENCE`` for a condition on other columns, ``DELTA_FAILED_RECOGNIZE_PREDICATE``
         for text that cannot be parsed.
@@ -115,6 +118,8 @@ def select_partitions(
         if engine is not None and isinstance(where, str) and error.code in _ONLY_BY_ENGINE:
             return SelectedPartitions(where, _selected_by(engine, snapshot, where))
         raise error.recoded(_OF_PARTITIONS.get(error.code, error.code)) from error.__cause__
+    if engine is not None and isinstance(where, str) and not engine.agrees(condition):
+        return SelectedPartitions(where, _selected_by(engine, snapshot, where))
     rest = [name for name in condition.columns if name not in partitioned]
     if rest:
         raise InvalidRequest(

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from py4j.java_gateway import is_instance_of
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 
 from tahoe.base.exceptions import InvalidRequest, Unsupported
+from tahoe.expr.row_condition import RowCondition
 from tahoe.spark.commands.row_changes import TableVersion
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import items
 from tahoe.spark.names.frame_columns import column_of
 from tahoe.spark.scan.relation import EVERY_ROW, Condition, condition_of_plan
+from tahoe.spark.write.stored_expressions import BACKSLASHES, other_settings
 
+_OF_SETTINGS = {
+    BACKSLASHES: re.compile(r"\\"),
+    "spark.sql.ansi.doubleQuotedIdentifiers": re.compile('"'),
+    "spark.sql.legacy.exponentLiteralAsDecimal.enabled": re.compile(r"\d\.?e", re.IGNORECASE),
+    "spark.sql.timestampType": re.compile("timestamp", re.IGNORECASE),
+}
+"""Settings on which the meaning of a text depends, and what is in these texts."""
 _SUBQUERY = "org.apache.spark.sql.catalyst.expressions.SubqueryExpression"
 
 
@@ -189,3 +199,13 @@ def text_of(condition: str | Column) -> str:
     if isinstance(condition, str):
         return condition
     return str(condition._jc.node().sql())  # type: ignore[operator]
+
+
+def is_that_of_session(spark: SparkSession, meaning: RowCondition) -> bool:
+    """Return whether the session's settings give a condition the meaning that Tahoe's parser has found."""
+    text = meaning.text or ""
+    settings = [name for name, part in _OF_SETTINGS.items() if part.search(text)]
+    # Without ANSI, what is an error for Tahoe is NULL: a cast, an operation, the element of an array.
+    if not meaning.is_for_all_rows and (meaning.beyond_predicate is not None or not meaning.columns):
+        settings.append("spark.sql.ansi.enabled")
+    return next(other_settings(spark, settings), None) is None

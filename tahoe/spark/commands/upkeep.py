@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -28,6 +28,7 @@ from tahoe.api.table import Table
 from tahoe.base.clock import SYSTEM_CLOCK
 from tahoe.base.exceptions import InvalidRequest, StorageFailure, TahoeError, Unsupported
 from tahoe.base.progress import shown
+from tahoe.expr.row_condition import RowCondition
 from tahoe.ops.layout.auto_compact import AutoCompaction, PartitionReservations, compaction_after
 from tahoe.ops.layout.bins import Bin
 from tahoe.ops.layout.cubes import LEAST_BYTES, TARGET_BYTES
@@ -43,6 +44,7 @@ from tahoe.schema.types import StructType
 from tahoe.snapshot.scan import BareVersion
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.checked_arguments import check_kind, wrong_argument
+from tahoe.spark.commands.conditions import is_that_of_session
 from tahoe.spark.commands.row_command import CommandTarget, user_metadata_of
 from tahoe.spark.executors.bin_tasks import rewritten_bin
 from tahoe.spark.executors.file_settings import FILE_SETTINGS, config_of_files
@@ -208,7 +210,7 @@ def purge(spark: SparkSession, table: Table, where: str | None = None) -> list[R
             where,
             progress,
             shown_where=shown_where,
-            engine=partial(partitions_by_spark, spark, table.url),
+            engine=_PartitionsBySpark(spark, table.url),
         )
     metrics = _purged(transaction, transaction.existing(), started, table.clock.now_ms())
     if operation is not None:
@@ -347,27 +349,36 @@ def _is_on(spark: SparkSession, name: str, default: bool) -> bool:
 # -- requests ---------------------------------------------------------------------------------------------------------------
 
 
-def partitions_by_spark(
-    spark: SparkSession, table: str, where: str, columns: StructType, partitions: Sequence[tuple[Any, ...]]
-) -> list[int]:
-    """Let Spark evaluate a condition on partitions (`tahoe.ops.rows.conditions.PartitionFilter`), such as ``day >= current_date()``."""
-    spark_columns = SparkStruct([StructField(_PLACE, LongType()), *to_spark_schema(columns)])
-    rows = local_frame(spark, [(place, *values) for place, values in enumerate(partitions)], spark_columns)
-    try:
-        return [int(row[0]) for row in rows.where(where).select(_PLACE).collect()]
-    except ParseException as error:
-        raise _unrecognized(where, error) from error
-    except AnalysisException as error:
-        if not str(error.getCondition()).startswith("UNRESOLVED_COLUMN"):
-            raise
-        column = dict(error.getMessageParameters() or {}).get("objectName", "of the table")
-        raise InvalidRequest(
-            f"The condition {where[:200]} names column {column}, which does not partition table {table}. Only the partition columns may be "
-            f"referenced: [{', '.join(columns.names)}]. Leave the column out of the condition.",
-            code="DELTA_NON_PARTITION_COLUMN_REFERENCE",
-            table=table,
-            column=column,
-        ) from error
+@dataclass(frozen=True, slots=True)
+class _PartitionsBySpark:
+    """Lets Spark evaluate conditions on partitions (`tahoe.ops.rows.conditions.PartitionFilter`), such as ``day >= current_date()``."""
+
+    spark: SparkSession
+    table: str
+
+    def agrees(self, condition: RowCondition) -> bool:
+        """See `PartitionFilter`."""
+        return is_that_of_session(self.spark, condition)
+
+    def __call__(self, where: str, columns: StructType, partitions: Sequence[tuple[Any, ...]]) -> list[int]:
+        """See `PartitionFilter`."""
+        spark_columns = SparkStruct([StructField(_PLACE, LongType()), *to_spark_schema(columns)])
+        rows = local_frame(self.spark, [(place, *values) for place, values in enumerate(partitions)], spark_columns)
+        try:
+            return [int(row[0]) for row in rows.where(where).select(_PLACE).collect()]
+        except ParseException as error:
+            raise _unrecognized(where, error) from error
+        except AnalysisException as error:
+            if not str(error.getCondition()).startswith("UNRESOLVED_COLUMN"):
+                raise
+            column = dict(error.getMessageParameters() or {}).get("objectName", "of the table")
+            raise InvalidRequest(
+                f"The condition {where[:200]} names column {column}, which does not partition table {self.table}. Only the partition "
+                f"columns may be referenced: [{', '.join(columns.names)}]. Leave the column out of the condition.",
+                code="DELTA_NON_PARTITION_COLUMN_REFERENCE",
+                table=self.table,
+                column=column,
+            ) from error
 
 
 _PLACE = "_tahoe_place"
@@ -438,7 +449,7 @@ def _request(spark: SparkSession, table: Table, conditions: Sequence[str], zorde
         min_cube_size=setting("clustering.mergeStrategy.minCubeSize.threshold", int, LEAST_BYTES),
         target_cube_size=setting("clustering.mergeStrategy.minCubeSize.targetCubeSize", int, TARGET_BYTES),
         need_statistics=setting("zorder.checkStatsCollection.enabled", lambda text: text.strip().lower() != "false", True),
-        engine=partial(partitions_by_spark, spark, table.url),
+        engine=_PartitionsBySpark(spark, table.url),
     )
 
 

@@ -14,19 +14,25 @@ from itertools import pairwise
 from typing import Any
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import NullType
 
 from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.expr.row_condition import RowCondition, row_condition
 from tahoe.expr.tree.predicate import text_literal
 from tahoe.schema.types import StructType
-from tahoe.spark.commands.conditions import OF_CONDITIONS, ExpressionRules, beyond_a_row, by_chance, subquery_in
+from tahoe.spark.commands.conditions import (
+    OF_CONDITIONS,
+    ExpressionRules,
+    beyond_a_row,
+    by_chance,
+    is_that_of_session,
+    subquery_in,
+)
 from tahoe.spark.connect.remote_rows import RemoteVersion
 from tahoe.spark.names.frame_columns import column_of
 from tahoe.spark.portable.file_metadata import METADATA, has_own_metadata
 from tahoe.spark.write.enforce import session_time_zone
-from tahoe.spark.write.stored_expressions import BACKSLASHES, other_settings
 from tahoe.sql.dialect import Token, tokenize
 from tahoe.sql.selects import has_subquery
 
@@ -44,13 +50,6 @@ _BEYOND_A_ROW = (
     "UNSUPPORTED_GENERATOR",
     "WINDOW_FUNCTION_NOT_ALLOWED_IN_CLAUSE",
 )
-_OF_SETTINGS = {
-    BACKSLASHES: re.compile(r"\\"),
-    "spark.sql.ansi.doubleQuotedIdentifiers": re.compile('"'),
-    "spark.sql.legacy.exponentLiteralAsDecimal.enabled": re.compile(r"\d\.?e", re.IGNORECASE),
-    "spark.sql.timestampType": re.compile("timestamp", re.IGNORECASE),
-}
-"""Settings on which the meaning of a text depends, and what is in these texts."""
 _OPERATORS = {"==": "=", "<=>": "<=>", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "and": "AND", "or": "OR"}
 _TESTS = {"isNull": "IS NULL", "isNotNull": "IS NOT NULL", "isnull": "IS NULL", "isnotnull": "IS NOT NULL"}
 
@@ -90,19 +89,9 @@ def resolve_condition(version: RemoteVersion, condition: str | Column | None, op
     shown = check_boolean(version.shape(metadata=reads_metadata), column, text, f"The condition of {operation}")
     parsed = condition if isinstance(condition, str) else as_sql(condition)
     meaning = meaning_of(parsed, schema, version.qualifier, session_time_zone(version.spark))
-    if meaning is not None and not _is_that_of_session(version.spark, meaning):
+    if meaning is not None and not is_that_of_session(version.spark, meaning):
         meaning = None
     return RemoteCondition(column, shown, meaning, reads_metadata)
-
-
-def _is_that_of_session(spark: SparkSession, meaning: RowCondition) -> bool:
-    """Return whether the session's settings give a condition the meaning that Tahoe's parser has found."""
-    text = meaning.text or ""
-    settings = [name for name, part in _OF_SETTINGS.items() if part.search(text)]
-    # Without ANSI, what is an error for Tahoe is NULL: a cast, an operation, the element of an array.
-    if not meaning.is_for_all_rows and (meaning.beyond_predicate is not None or not meaning.columns):
-        settings.append("spark.sql.ansi.enabled")
-    return next(other_settings(spark, settings), None) is None
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date
 from typing import Any
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from tahoe import Table
 from tahoe.base.clock import Moment
 from tahoe.base.exceptions import InvalidRequest
+from tahoe.expr.row_condition import RowCondition
 from tahoe.ops.rows.conditions import select_partitions
 from tahoe.schema.types import StructType
 
@@ -22,10 +24,18 @@ NOW = Moment(1_795_950_000_000)
 
 
 class Engine:
-    """An engine that selects the last day."""
+    """An engine that selects the last day.
 
-    def __init__(self) -> None:
+    Args:
+        agrees: whether conditions mean to it what they mean to Tahoe.
+    """
+
+    def __init__(self, *, agrees: bool = True) -> None:
+        self._agrees = agrees
         self.calls: list[tuple[str, list[str], list[tuple[Any, ...]]]] = []
+
+    def agrees(self, condition: RowCondition) -> bool:
+        return self._agrees
 
     def __call__(self, where: str, columns: StructType, partitions: Sequence[tuple[Any, ...]]) -> list[int]:
         self.calls.append((where, list(columns.names), list(partitions)))
@@ -60,6 +70,13 @@ def test_a_condition_that_tahoe_evaluates_is_not_sent(table):
     assert engine.calls == []
 
 
+def test_a_condition_that_means_something_else_to_the_engine_is_sent(table):
+    engine = Engine(agrees=False)
+    selected = select_partitions(table.snapshot(), "day = '2026-11-28'", NOW, engine=engine)
+    assert [add.partition_values["day"] for add in selected.adds] == ["2026-11-29"] * 2
+    assert [where for where, _, _ in engine.calls] == ["day = '2026-11-28'"]
+
+
 def test_without_an_engine_the_condition_is_refused(table):
     with pytest.raises(InvalidRequest, match="TAHOE_EXPRESSION_NOT_ALLOWED"):
         select_partitions(table.snapshot(), "hex(n) = '7'", NOW)
@@ -71,5 +88,6 @@ def test_a_table_without_partitions_is_one_partition(tmp_path):
     table = Table(tmp_path / "t")
     table.append(pa.table({"id": [1]}))
     snapshot = table.snapshot()
-    assert len(select_partitions(snapshot, "current_date() > '2020-01-01'", NOW, engine=lambda *_: [0]).adds) == 1
-    assert select_partitions(snapshot, "current_date() < '2020-01-01'", NOW, engine=lambda *_: []).adds == []
+    for places in ([0], []):
+        engine = Mock(Engine, return_value=places)
+        assert len(select_partitions(snapshot, "current_date() > '2020-01-01'", NOW, engine=engine).adds) == len(places)

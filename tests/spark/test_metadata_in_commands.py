@@ -4,21 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyspark
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as sf
 
 from tahoe.base.exceptions import InvalidRequest
+from tahoe.spark.jvm.bridge import is_classic
 from tahoe.tables import DeltaTable
 
 
 @pytest.fixture
-def table(either_session: Any, tmp_path: Any) -> str:
+def sees_aliases(either_session: Any) -> bool:
+    """Whether `_metadata` is known above an alias, also that of Tahoe with row ids: not in classic sessions of PySpark 4.0."""
+    return pyspark.__version__ >= "4.1" or not is_classic(either_session)
+
+
+@pytest.fixture
+def table(either_session: Any, tmp_path: Any, sees_aliases: bool) -> str:
     """A table of four files with one row each, and a column with the name of a field of `_metadata`."""
     name = f"delta.`{tmp_path}`"
     either_session.sql(
         f"CREATE TABLE {name} (id BIGINT, file_name STRING, p INT) USING delta PARTITIONED BY (p) TBLPROPERTIES "
-        "(delta.enableRowTracking = true, delta.enableChangeDataFeed = true)"
+        f"(delta.enableRowTracking = {str(sees_aliases).lower()}, delta.enableChangeDataFeed = true)"
     )
     for number in range(4):
         either_session.sql(f"INSERT INTO {name} VALUES ({number}, 'word {number}', {number % 2})")
@@ -30,10 +38,14 @@ def ids(spark: Any, table: str) -> list[int]:
 
 
 @pytest.mark.parametrize("field", ["file_name", "file_path", "row_id", "default_row_commit_version"])
-def test_a_condition_selects_the_rows_of_a_file(either_session, table, field):
+def test_a_condition_selects_the_rows_of_a_file(either_session, table, sees_aliases, field):
+    if not sees_aliases and not field.startswith("file_"):
+        pytest.skip("PySpark 4.0 finds no row ids above an alias")
     values = {row.id: row.value for row in either_session.sql(f"SELECT id, _metadata.{field} AS value FROM {table}").collect()}
     condition = f"_metadata.{field} = {values[2]!r}"
     assert [row.id for row in either_session.sql(f"SELECT id FROM {table} WHERE {condition}").collect()] == [2]
+    if not sees_aliases:
+        pytest.skip("PySpark 4.0 finds no metadata in DELETE and UPDATE")
     either_session.sql(f"UPDATE {table} SET file_name = 'new' WHERE {condition}")
     assert [row.id for row in either_session.sql(f"SELECT id FROM {table} WHERE file_name = 'new'").collect()] == [2]
     other = f"_metadata.{field} = {values[1]!r}"
@@ -41,14 +53,18 @@ def test_a_condition_selects_the_rows_of_a_file(either_session, table, field):
     assert ids(either_session, table) == [0, 2, 3]
 
 
-def test_methods_take_it_too(either_session, table, tmp_path):
+def test_methods_take_it_too(either_session, table, tmp_path, sees_aliases):
+    if not sees_aliases:
+        pytest.skip("PySpark 4.0 finds no metadata above an alias")
     target = DeltaTable.forPath(either_session, str(tmp_path)).alias("t")
     target.update("t._metadata.row_index = 0 AND t.id < 2", {"id": "t.id + t._metadata.file_block_start + 10"})
     target.delete(sf.col("_metadata.file_size") < 0)
     assert ids(either_session, table) == [2, 3, 10, 11]
 
 
-def test_a_value_is_that_of_the_row_before_the_update(either_session, table, tmp_path):
+def test_a_value_is_that_of_the_row_before_the_update(either_session, table, tmp_path, sees_aliases):
+    if not sees_aliases:
+        pytest.skip("PySpark 4.0 finds no row ids above an alias")
     row_ids = {row.id: row.row_id for row in either_session.sql(f"SELECT id, _metadata.row_id FROM {table}").collect()}
     either_session.sql(f"UPDATE {table} SET id = _metadata.row_id + 100, file_name = _metadata.file_name WHERE id > 0")
     rows = either_session.sql(f"SELECT id, file_name, _metadata.row_id FROM {table} WHERE id >= 100").collect()

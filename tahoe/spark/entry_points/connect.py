@@ -48,7 +48,7 @@ from tahoe.spark.entry_points.writing import configure
 from tahoe.spark.jvm.storage import compact_remotely, reach_storage_by, reaches_storage_by_server
 from tahoe.spark.names.entries import parts_of, table_named
 from tahoe.spark.names.options import ReadRequest, refuse_schema, travelling
-from tahoe.spark.names.server_catalog import delta_entries
+from tahoe.spark.names.server_catalog import SESSION_CATALOG, delta_entries
 from tahoe.spark.names.settings import settings_of, settings_read_once
 from tahoe.spark.names.temporary_views import copy_views, forget_view, note_view
 from tahoe.spark.portable.data_source_options import TIME_ZONE
@@ -315,13 +315,13 @@ def _list_tables(original: Callable[..., list[CatalogTable]], catalog: Any, *pos
 
 def _as_in_catalog(catalog: Any, tables: list[CatalogTable]) -> list[CatalogTable]:
     """Return tables of one database, Delta tables with their type and comment: to Spark, every table of a data source is managed."""
-    database = next((table.namespace[-1] for table in tables if table.tableType == "MANAGED" and table.namespace), None)
-    if database is None or not is_enabled(catalog._sparkSession):
+    managed = [table for table in tables if table.tableType == "MANAGED" and table.catalog == SESSION_CATALOG and table.namespace]
+    if not managed or not is_enabled(catalog._sparkSession):
         return tables
-    entries = delta_entries(catalog._sparkSession, database)
+    entries = delta_entries(catalog._sparkSession, str(managed[0].database))
 
     def as_listed(table: CatalogTable) -> CatalogTable:
-        entry = None if table.isTemporary else entries.get(table.name)
+        entry = entries.get(table.name) if table in managed else None
         if entry is None:
             return table
         return table._replace(description=entry.comment, tableType="MANAGED" if entry.is_managed else "EXTERNAL")

@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 from tahoe.expr.tree.predicate import quote_identifier, text_literal
 from tahoe.spark.jvm.translate import catalog_string
 
-_CATALOG = "spark_catalog"
+SESSION_CATALOG = "spark_catalog"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def server_entry(spark: SparkSession, parts: Sequence[str]) -> ServerEntry | Non
 
 def server_relation(spark: SparkSession, parts: Sequence[str]) -> ServerEntry | None:
     """Return the temporary view or the entry with this name in the server's session catalog; None if there is none."""
-    if not parts or len(parts) > 3 or (len(parts) == 3 and parts[0].lower() != _CATALOG):
+    if not parts or len(parts) > 3 or (len(parts) == 3 and parts[0].lower() != SESSION_CATALOG):
         return None
     inside = f" IN {quote_identifier(parts[-2])}" if len(parts) > 1 else ""
     # The pattern is a regular expression; a dot is any character.
@@ -120,7 +120,7 @@ def _entry(database: str, name: str, information: str) -> ServerEntry:
     first, last = dict(reversed(lines)), dict(lines)
     is_view = first.get("Type", "") == "VIEW"
     return ServerEntry(
-        (_CATALOG, database, name),
+        (SESSION_CATALOG, database, name),
         "" if is_view else first.get("Provider", "").lower(),
         "" if is_view else unquote(last.get("Location", "")),
         first.get("Type", "") == "MANAGED",
@@ -132,7 +132,7 @@ def _entry(database: str, name: str, information: str) -> ServerEntry:
 
 def delta_entries(spark: SparkSession, database: str) -> dict[str, ServerEntry]:
     """Return the Delta tables in a database of the server's session catalog, by their names."""
-    rows = rows_of_sql(spark, f"SHOW TABLE EXTENDED IN {quote_identifier(database)} LIKE '*'")
+    rows = rows_of_sql(spark, f"SHOW TABLE EXTENDED IN {SESSION_CATALOG}.{quote_identifier(database)} LIKE '*'")
     entries = [_entry(database, str(row["tableName"]), str(row["information"])) for row in rows if not row["isTemporary"]]
     return {entry.parts[-1]: entry for entry in entries if entry.is_delta}
 
@@ -140,7 +140,7 @@ def delta_entries(spark: SparkSession, database: str) -> dict[str, ServerEntry]:
 def full_parts(spark: SparkSession, parts: Sequence[str]) -> tuple[str, ...]:
     """Return catalog, database and name of a new entry; the current database if the name has none."""
     database = parts[-2] if len(parts) > 1 else str(spark.catalog.currentDatabase())
-    return (_CATALOG, database, parts[-1])
+    return (SESSION_CATALOG, database, parts[-1])
 
 
 def managed_location(spark: SparkSession, parts: Sequence[str]) -> str:

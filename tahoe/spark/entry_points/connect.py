@@ -315,13 +315,14 @@ def _list_tables(original: Callable[..., list[CatalogTable]], catalog: Any, *pos
 
 def _as_in_catalog(catalog: Any, tables: list[CatalogTable]) -> list[CatalogTable]:
     """Return tables of one database, Delta tables with their type and comment: to Spark, every table of a data source is managed."""
-    managed = [table for table in tables if table.tableType == "MANAGED" and table.catalog == SESSION_CATALOG and table.namespace]
-    if not managed or not is_enabled(catalog._sparkSession):
+    managed = (table for table in tables if table.tableType == "MANAGED" and table.catalog == SESSION_CATALOG)
+    database = next((table.database for table in managed if table.database), None)
+    if database is None or not is_enabled(catalog._sparkSession):
         return tables
-    entries = delta_entries(catalog._sparkSession, str(managed[0].database))
+    entries = delta_entries(catalog._sparkSession, database)
 
     def as_listed(table: CatalogTable) -> CatalogTable:
-        entry = entries.get(table.name) if table in managed else None
+        entry = entries.get(table.name) if table.tableType == "MANAGED" else None
         if entry is None:
             return table
         return table._replace(description=entry.comment, tableType="MANAGED" if entry.is_managed else "EXTERNAL")

@@ -135,7 +135,7 @@ def test_file_metadata_is_a_hidden_column(connect: Any, tmp_path: Path) -> None:
     table.append(pa.table({"id": [1, 2], "v": ["a", "b"]}))
     table.append(pa.table({"id": [3], "v": ["c"]}))
     table.delete("id = 1")
-    files = {row: f"file://{path}/{name}" for row, name in enumerate(table.files()["path"].to_pylist())}
+    files = {row: f"file:{path}/{name}" for row, name in enumerate(table.files()["path"].to_pylist())}
     with remote():
         frame, by_path = connect.read.format("delta").load(path), f"delta.`{path}`"
         metadata = frame.select("_metadata").schema["_metadata"].dataType

@@ -48,7 +48,7 @@ from tahoe.spark.entry_points.writing import configure
 from tahoe.spark.jvm.storage import compact_remotely, reach_storage_by, reaches_storage_by_server
 from tahoe.spark.names.entries import parts_of, table_named
 from tahoe.spark.names.options import ReadRequest, refuse_schema, travelling
-from tahoe.spark.names.server_catalog import SESSION_CATALOG, delta_entries
+from tahoe.spark.names.server_catalog import SESSION_CATALOG, ServerEntry, delta_entries, server_entry
 from tahoe.spark.names.settings import settings_of, settings_read_once
 from tahoe.spark.names.temporary_views import copy_views, forget_view, note_view
 from tahoe.spark.portable.data_source_options import TIME_ZONE
@@ -305,29 +305,32 @@ def _list_columns(original: Callable[..., Any], catalog: Any, tableName: str, db
 
 
 def _get_table(original: Callable[..., CatalogTable], catalog: Any, tableName: str) -> CatalogTable:  # noqa: N803 - PySpark's name
-    (table,) = _as_in_catalog(catalog, [original(catalog, tableName)])
-    return table
+    table, spark = original(catalog, tableName), catalog._sparkSession
+    database = _database_of_entry(table)
+    if database is None or not is_enabled(spark):
+        return table
+    return _as_in_catalog(table, server_entry(spark, (SESSION_CATALOG, database, table.name)))
 
 
 def _list_tables(original: Callable[..., list[CatalogTable]], catalog: Any, *positional: Any, **named: Any) -> list[CatalogTable]:
-    return _as_in_catalog(catalog, original(catalog, *positional, **named))
-
-
-def _as_in_catalog(catalog: Any, tables: list[CatalogTable]) -> list[CatalogTable]:
-    """Return tables of one database, Delta tables with their type and comment: to Spark, every table of a data source is managed."""
-    managed = (table for table in tables if table.tableType == "MANAGED" and table.catalog == SESSION_CATALOG)
-    database = next((table.database for table in managed if table.database), None)
-    if database is None or not is_enabled(catalog._sparkSession):
+    tables, spark = original(catalog, *positional, **named), catalog._sparkSession
+    database = next(filter(None, map(_database_of_entry, tables)), None)
+    if database is None or not is_enabled(spark):
         return tables
-    entries = delta_entries(catalog._sparkSession, database)
+    entries = delta_entries(spark, database)  # the tables are those of one database
+    return [_as_in_catalog(table, entries.get(table.name) if _database_of_entry(table) else None) for table in tables]
 
-    def as_listed(table: CatalogTable) -> CatalogTable:
-        entry = entries.get(table.name) if table.tableType == "MANAGED" else None
-        if entry is None:
-            return table
-        return table._replace(description=entry.comment, tableType="MANAGED" if entry.is_managed else "EXTERNAL")
 
-    return [as_listed(table) for table in tables]
+def _database_of_entry(table: CatalogTable) -> str | None:
+    """Return the database of a table that may be Delta; None for others. To Spark, every table of a data source is managed."""
+    return table.database if table.tableType == "MANAGED" and table.catalog == SESSION_CATALOG else None
+
+
+def _as_in_catalog(table: CatalogTable, entry: ServerEntry | None) -> CatalogTable:
+    """Return a table with the type and the comment of its entry if it is a Delta table."""
+    if entry is None or not entry.is_delta:
+        return table
+    return table._replace(description=entry.comment, tableType="MANAGED" if entry.is_managed else "EXTERNAL")
 
 
 def _cache_table(original: Callable[..., None], catalog: Any, tableName: str, storageLevel: Any = None) -> None:  # noqa: N803

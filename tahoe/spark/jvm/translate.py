@@ -364,14 +364,21 @@ def _column(node: _Node, names: Names) -> tuple[Column, DataType] | None:
     return names.resolve([node.values["name"], *reversed(path)])
 
 
-_FIELDS_OF_FILES = frozenset(
-    ("file_path", "file_name", "file_size", "file_block_start", "file_block_length", "file_modification_time", "row_index")
-)
+FIELDS_OF_FILES = {
+    "file_path": "string",
+    "file_name": "string",
+    "file_size": "long",
+    "file_block_start": "long",
+    "file_block_length": "long",
+    "file_modification_time": "timestamp",
+    "row_index": "long",
+}
+"""The fields of Spark's `_metadata` for all tables, with their types."""
 
 
 def _is_of_file(node: _Node) -> bool:
     """Return whether a column of a scan is a field of Spark's `_metadata`, which may have the name of a column. The JSON does not tell."""
-    return node.values["name"].lower() in _FIELDS_OF_FILES and "__file_source_" in str(node.java().metadata().json())
+    return node.values["name"].lower() in FIELDS_OF_FILES and "__file_source_" in str(node.java().metadata().json())
 
 
 def _literal(node: _Node, data_type: DataType) -> Literal | None:

@@ -16,6 +16,7 @@ from tahoe.schema.types import PrimitiveType, StructField, StructType
 from tahoe.snapshot.arrow_reader import ExtraColumns
 from tahoe.snapshot.scan import Scan, ScannedVersion, read_task
 from tahoe.spark.executors.scan_tasks import PER_ROW, MetadataColumn, ScannedFile
+from tahoe.spark.jvm.translate import FIELDS_OF_FILES
 from tahoe.spark.portable.data_source_options import option_of
 from tahoe.store.location import absolute_url
 
@@ -23,16 +24,6 @@ FILE_METADATA = "fileMetadata"
 """The option that adds the column, with the value ``true``."""
 METADATA = "_metadata"
 
-_FIELDS = {
-    "file_path": "string",
-    "file_name": "string",
-    "file_size": "long",
-    "file_block_start": "long",
-    "file_block_length": "long",
-    "file_modification_time": "timestamp",
-    "row_index": "long",
-}
-"""The fields for all tables, with their types."""
 _OF_TRACKED_ROWS = ("row_id", "base_row_id", "default_row_commit_version", "row_commit_version")
 """The other fields if the table tracks rows (PROTOCOL.md, "Row Tracking"), of type long."""
 
@@ -63,7 +54,7 @@ def metadata_of(options: Mapping[str, str], config: TableConfig, table: str) -> 
             table=table,
         )
     tracked = materialized_columns(config)
-    fields = _FIELDS if tracked is None else _FIELDS | dict.fromkeys(_OF_TRACKED_ROWS, "long")
+    fields = FIELDS_OF_FILES if tracked is None else FIELDS_OF_FILES | dict.fromkeys(_OF_TRACKED_ROWS, "long")
     struct = StructType(tuple(StructField(name, PrimitiveType(type_name)) for name, type_name in fields.items()))
     per_row = ExtraColumns(row_index_column=PER_ROW["row_index"])
     if tracked is not None:

@@ -17,6 +17,7 @@ from pyspark.sql.connect.streaming.readwriter import DataStreamReader, DataStrea
 
 from tahoe.base.clock import SYSTEM_CLOCK
 from tahoe.base.exceptions import InvalidRequest, TahoeError
+from tahoe.base.secrets import is_secret_name
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.tables.create import checked_partition_columns
 from tahoe.protocol.config import TableConfig
@@ -99,6 +100,7 @@ def _own_options(writer: Any, settings: Mapping[str, str]) -> dict[str, str]:
     if columns[PARTITION_BY]:
         checked_partition_columns(columns_of(DataFrame(writer._write_stream._child, spark)), columns[PARTITION_BY])
     sent = {name: value for name, value in settings.items() if name.startswith(_DELTA) or name in FILE_SETTINGS}
+    sent = {name: value for name, value in sent.items() if not is_secret_name(name)}  # the server's plans show it
     sink_request(
         proto.output_mode or "append",
         columns[PARTITION_BY],

@@ -138,8 +138,14 @@ def connected(url: str, **options: Any) -> Any:
 
     import tahoe
 
+    # Until 4.2, the garbage collector closes sessions, stopped ones too, and with them the threads that release results of every session.
+    SparkSession.__del__ = _keep_threads
     with remote():
         return tahoe.enable(SparkSession.builder.remote(url).create(), **options)
+
+
+def _keep_threads(session: Any) -> None:
+    """Leave a session as it is: tests stop theirs."""
 
 
 def drop_all(session: Any) -> None:

@@ -44,6 +44,8 @@ class Create:
     Args:
         how: ``create``, ``createIfNotExists``, ``replace`` or ``createOrReplace``.
         provider: in lower case; None if it is not stated.
+        partition_expression: the first column of PARTITIONED BY that is a function of a column.
+        has_buckets: whether it has the clause CLUSTERED BY.
         head: the text before the query; empty without one.
     """
 
@@ -58,6 +60,8 @@ class Create:
     properties: dict[str, str] = field(default_factory=dict)
     options: dict[str, str] = field(default_factory=dict)
     query: str | None = None
+    partition_expression: str | None = None
+    has_buckets: bool = False
     head: str = field(default="", compare=False)
 
 
@@ -292,8 +296,14 @@ def _creation_clause(cursor: Cursor) -> dict[str, Any]:
         return {"provider": cursor.identifier().lower()}
     if cursor.take("PARTITIONED", "BY"):
         listed = cursor.listed(lambda: _partition_column(cursor))
+        expressions = [name + text for name, text in listed if text.startswith("(")]
+        if expressions:
+            return {"partition_expression": expressions[0]}
         typed = tuple(ColumnText(f"{quoted_path([name])} {text}") for name, text in listed if text)
         return {"partition_by": tuple(name for name, _ in listed), "columns": typed}
+    if cursor.take("CLUSTERED", "BY"):
+        _take_buckets(cursor)
+        return {"has_buckets": True}
     if cursor.take("CLUSTER", "BY"):
         return {"cluster_by": tuple(cursor.listed(lambda: quoted_path(cursor.dotted())))}
     if cursor.take("LOCATION"):
@@ -309,7 +319,18 @@ def _creation_clause(cursor: Cursor) -> dict[str, Any]:
     return {"head": cursor.text[: cursor.peek().start], "query": cursor.rest().rstrip().rstrip(";")}
 
 
+def _take_buckets(cursor: Cursor) -> None:
+    """Consume ``(columns) [SORTED BY (columns)] INTO n BUCKETS``."""
+    cursor.bracketed()
+    if cursor.take("SORTED", "BY"):
+        cursor.bracketed()
+    cursor.need("INTO")
+    cursor.integer()
+    cursor.need("BUCKETS")
+
+
 def _partition_column(cursor: Cursor) -> tuple[str, str]:
+    """Parse a name, and what follows it: a type, or the arguments of a function in brackets."""
     name = cursor.identifier()
     is_plain = cursor.peek().is_symbol(",", ")")
     return name, "" if is_plain else expression_until(cursor, ",", ")")
@@ -414,7 +435,7 @@ def _alter(cursor: Cursor) -> TableStatement | None:
     table = take_table(cursor) or cursor.fail("a table")
     if cursor.take("ADD"):
         if not (cursor.take("COLUMNS") or cursor.take("COLUMN")):
-            return Other(table, "ALTER TABLE ADD")
+            return _other(cursor, table, "ADD")
         columns = cursor.listed(lambda: _column(cursor)) if cursor.peek().is_symbol("(") else _listed_columns(cursor)
         if any(column.generated is not None or column.identity is not None for column in columns):
             cursor.fail("no GENERATED column: the rows of the table would lack its values")
@@ -423,7 +444,7 @@ def _alter(cursor: Cursor) -> TableStatement | None:
         return ReplaceColumns(table, _unplaced(cursor, cursor.listed(lambda: _column(cursor))))
     if cursor.take("DROP"):
         if not (cursor.take("COLUMNS") or cursor.take("COLUMN")):
-            return Other(table, "ALTER TABLE DROP")
+            return _other(cursor, table, "DROP")
         if_exists = cursor.take("IF", "EXISTS")
         names = _names(cursor)
         return DropColumns(table, names, if_exists)
@@ -445,7 +466,21 @@ def _alter(cursor: Cursor) -> TableStatement | None:
     if is_as_in_hive or cursor.take("ALTER"):
         cursor.take("COLUMN")
         return _changes(cursor, table, is_as_in_hive=is_as_in_hive)
+    if cursor.comes("RECOVER", "PARTITIONS"):
+        return Other(table, "ALTER TABLE RECOVER PARTITIONS")
+    if cursor.comes("SET", "SERDE") or cursor.comes("SET", "SERDEPROPERTIES"):
+        return Other(table, "ALTER TABLE SET SERDEPROPERTIES")
+    if cursor.take("PARTITION"):
+        cursor.bracketed()
+        words = "RENAME PARTITION" if cursor.comes("RENAME") else "PARTITION … " + cursor.peek().text.upper()
+        return Other(table, f"ALTER TABLE {words}")
     return Other(table, f"ALTER TABLE {cursor.peek().text.upper()}")
+
+
+def _other(cursor: Cursor, table: TableName, word: str) -> Other:
+    """Return ``ALTER TABLE … ADD PARTITION``, for instance."""
+    _ = cursor.take("IF", "EXISTS") or cursor.take("IF", "NOT", "EXISTS")
+    return Other(table, f"ALTER TABLE {word}{' PARTITION' if cursor.comes('PARTITION') else ''}")
 
 
 def _changes(cursor: Cursor, table: TableName, *, is_as_in_hive: bool) -> ChangeColumns:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tahoe.expr.tree.predicate import quote_identifier
-from tahoe.sql.dialect import QUERY_WORDS, Cursor, tokenize
+from tahoe.sql.dialect import QUERY_WORDS, STRING, Cursor, tokenize
 from tahoe.sql.table_name import TableName, take_table
 
 _CLAUSES = ("SET", "WHERE", "USING", "ON", "WHEN", "VALUES", "SELECT", "BY", "PARTITION", "REPLACE", "TABLE", "FROM", "WITH")
@@ -70,8 +70,8 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """``INSERT INTO | OVERWRITE [TABLE] t [PARTITION (…)] [(columns)] [BY NAME] query``, or ``INSERT INTO t [AS a] [BY NAME] REPLACE WHERE
-    condition | ON condition | USING (columns) query``.
+    """``INSERT INTO | OVERWRITE [TABLE] t [WITH (…)] [PARTITION (…)] [(columns)] [BY NAME] query``, or ``INSERT INTO t [AS a] [BY NAME]
+    REPLACE WHERE condition | ON condition | USING (columns) query``.
 
     Args:
         replaced: the options of a writer for the rows that REPLACE names.
@@ -79,6 +79,7 @@ class Insert:
         columns: of the column list; None without one.
         partition: the columns of PARTITION, each with its value as text; None for a value from the query.
         query: with the named queries of a WITH before INSERT.
+        options: of a writer, after WITH.
         head: the text before the query, from INSERT on.
     """
 
@@ -91,6 +92,7 @@ class Insert:
     replaced: Mapping[str, str] = field(default_factory=dict)
     schema_evolution: bool = False
     source_alias: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
     head: str = field(default="", compare=False)
 
 
@@ -215,6 +217,8 @@ def _clause(cursor: Cursor) -> MergeClause:
         return MergeClause(kind, "DELETE", condition, ())
     if cursor.take("UPDATE"):
         cursor.need("SET")
+        if kind == "NOT_MATCHED_BY_SOURCE" and cursor.peek().is_symbol("*"):
+            cursor.fail("a column: there is no row of the source")
         return MergeClause(kind, "UPDATE", condition, None if cursor.take_symbol("*") else _assignments(cursor, "WHEN"))
     cursor.need("INSERT")
     if cursor.take_symbol("*"):
@@ -225,6 +229,19 @@ def _clause(cursor: Cursor) -> MergeClause:
     if len(columns) != len(values):
         cursor.fail(f"{len(columns)} values for {len(columns)} columns, and not {len(values)}")
     return MergeClause(kind, "INSERT", condition, tuple(zip(columns, values, strict=True)))
+
+
+def writes_directory_of_delta(text: str) -> bool:
+    """Whether a text is ``INSERT OVERWRITE [LOCAL] DIRECTORY ['path'] USING delta``."""
+    cursor = Cursor(text, tokenize(text))
+    if not cursor.take("INSERT", "OVERWRITE"):
+        return False
+    cursor.take("LOCAL")
+    if not cursor.take("DIRECTORY"):
+        return False
+    if cursor.peek().kind == STRING:
+        cursor.next()
+    return cursor.comes("USING", "DELTA")
 
 
 def _named_queries(cursor: Cursor) -> str:
@@ -251,6 +268,7 @@ def _insert(cursor: Cursor, queries: str) -> Insert | None:
         return None
     cursor.take("TABLE")
     table = take_table(cursor) or cursor.fail("a table")
+    options = dict(cursor.listed(cursor.pair)) if _takes_options(cursor) else {}
     partition = cursor.listed(lambda: partition_value(cursor)) if cursor.take("PARTITION") else []
     alias = cursor.identifier() if cursor.take("AS") else None
     by_name = cursor.take("BY", "NAME")
@@ -270,7 +288,14 @@ def _insert(cursor: Cursor, queries: str) -> Insert | None:
         cursor.end()
     else:
         query, source_alias = cursor.rest().rstrip().rstrip(";"), None
-    return Insert(table, overwrite, queries + query, columns, by_name, tuple(partition), replaced, evolves, source_alias, head)
+    return Insert(
+        table, overwrite, queries + query, columns, by_name, tuple(partition), replaced, evolves, source_alias, options, head
+    )
+
+
+def _takes_options(cursor: Cursor) -> bool:
+    """Consume the WITH of ``WITH (key = value, …)``, and not that of a named query."""
+    return cursor.comes("WITH") and cursor.peek(1).is_symbol("(") and cursor.take("WITH")
 
 
 def _replaced(cursor: Cursor, alias: str) -> dict[str, str]:

@@ -17,7 +17,7 @@ from tahoe.protocol.config import TableConfig
 from tahoe.schema.evolve import store_anything
 from tahoe.spark.catalog.optimizer_rules import PLANNED
 from tahoe.spark.commands.insert import insert
-from tahoe.spark.commands.write_options import WriterCall, insert_request, sets_schema
+from tahoe.spark.commands.write_options import WriterCall, insert_request, overwrite_of_matches, sets_schema
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.compiled import compiled_object
 from tahoe.spark.jvm.proxies import proxy
@@ -142,11 +142,7 @@ class _WritableTable:
         call = WriterCall(mode, options, evolves=self._evolves)
         request = insert_request(call, settings, same_types=sets_schema(call), stores=store_anything)
         if request.matching is not None:
-            raise Unsupported(
-                f"INSERT OVERWRITE replaces all rows, and not those that match '{request.matching.text}'. Use "
-                "df.write.mode('overwrite').insertInto with the option.",
-                code="DELTA_OPERATION_NOT_ALLOWED",
-            )
+            raise overwrite_of_matches(request.matching.text)
         assert self._by_name is not None, "the plan of a write is known before it runs"
         how = arrangement(self._spark, self._named, request.options, by_name=self._by_name, is_statement=is_statement)
         insert(self._table, arranged(DataFrame(data, self._spark), self._config, how), request)

@@ -216,10 +216,15 @@ def _resolved(version: TableVersion, text: str) -> ResolvedCondition:
     try:
         return resolve_condition(version, text, "replaceWhere")
     except ParseException as error:
-        raise InvalidRequest(
-            f"replaceWhere '{text}' is not a condition: {str(error).strip().partition(' SQLSTATE')[0]}",
-            code="DELTA_FAILED_RECOGNIZE_PREDICATE",
-        ) from error
+        raise not_a_condition(text, error) from error
+
+
+def not_a_condition(text: str, error: ParseException) -> InvalidRequest:
+    """Return the error for a ``replaceWhere`` that Spark's parser rejects."""
+    return InvalidRequest(
+        f"replaceWhere '{text}' is not a condition: {str(error).strip().partition(' SQLSTATE')[0]}",
+        code="DELTA_FAILED_RECOGNIZE_PREDICATE",
+    )
 
 
 @contextmanager

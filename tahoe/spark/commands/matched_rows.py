@@ -84,19 +84,7 @@ class MatchedRows:
 
     def _resolved(self, target: DataFrame) -> JavaObject:
         source = self.source.frame
-        try:
-            pairs = target.crossJoin(source).where(self._condition(target, source))
-        except ParseException:
-            raise
-        except AnalysisException as error:
-            code = _CODES.get(str(error.getCondition()).partition(".")[0])
-            if code is None:
-                raise
-            raise InvalidRequest(
-                f"The condition of replaceOn cannot be resolved: {self.matching.text}. {str(error).partition(' SQLSTATE')[0]} Name the "
-                "source by df.alias('s') and the table by the option targetAlias, as in 't.id = s.id'.",
-                code=code,
-            ) from error
+        pairs = resolve_pairs(target, source, self._condition(target, source), self.matching)
         condition = pairs._jdf.queryExecution().analyzed().condition()
         if not condition.deterministic():
             raise InvalidRequest(
@@ -105,6 +93,25 @@ class MatchedRows:
                 code="INVALID_NON_DETERMINISTIC_EXPRESSIONS",
             )
         return condition
+
+
+def resolve_pairs(target: DataFrame, source: DataFrame, condition: Column, matching: Matching) -> DataFrame:
+    """Return the pairs of rows that fulfil the condition of `matching`; raise the errors of `MatchedRows.resolved`."""
+    try:
+        pairs = target.crossJoin(source).where(condition)
+        _ = pairs.columns  # a session of Spark Connect resolves nothing before
+    except ParseException:
+        raise
+    except AnalysisException as error:
+        code = _CODES.get(str(error.getCondition()).partition(".")[0])
+        if code is None:
+            raise
+        raise InvalidRequest(
+            f"The condition of replaceOn cannot be resolved: {matching.text}. {str(error).partition(' SQLSTATE')[0]} Name the source by "
+            "df.alias('s') and the table by the option targetAlias, as in 't.id = s.id'.",
+            code=code,
+        ) from error
+    return pairs
 
 
 def check_matching_columns(matching: Matching, snapshot: Snapshot, source: DataFrame) -> None:

@@ -177,6 +177,26 @@ def refuse_buckets(is_bucketed: bool) -> None:
         )
 
 
+def partitioned_by_expression(column: object) -> Unsupported:
+    """Return the error for ``partitionedBy(years("d"))``, for instance."""
+    return Unsupported(
+        f"Partitioning by expressions ({column}) is not supported for Delta tables; use plain columns.",
+        code="DELTA_OPERATION_NOT_ALLOWED",
+    )
+
+
+def overwrite_of_matches(text: str) -> Unsupported:
+    """Return the error for INSERT OVERWRITE with the option ``replaceOn`` or ``replaceUsing``.
+
+    Args:
+        text: of the option.
+    """
+    return Unsupported(
+        f"INSERT OVERWRITE replaces all rows, and not those that match '{text}'. Use df.write.mode('overwrite').insertInto with the option.",
+        code="DELTA_OPERATION_NOT_ALLOWED",
+    )
+
+
 def refuse_matching(options: Mapping[str, str]) -> None:
     """Raise `InvalidRequest` for ``replaceOn`` and ``replaceUsing`` in a writer that creates or replaces a whole table."""
     name = next((key for key in options if key.lower() in ("replaceon", "replaceusing")), None)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.errors import AnalysisException, ParseException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from tahoe.expr.tree.predicate import text_literal
 from tahoe.spark.names.server_catalog import plain_sql
@@ -30,11 +30,14 @@ class Constant:
     text: str | None
 
 
-def constant_of(spark: SparkSession, expression: str, values: object = None) -> Constant:
+def constant_of(
+    spark: SparkSession, expression: str, values: object = None, frames: Mapping[str, DataFrame] | None = None
+) -> Constant:
     """Evaluate an expression without columns. A literal needs no request.
 
     Args:
         values: of the query's parameters, as ``spark.sql`` takes them.
+        frames: DataFrames for placeholders in the expression.
 
     Raises Spark's error for an expression that it cannot resolve or evaluate.
     """
@@ -44,7 +47,7 @@ def constant_of(spark: SparkSession, expression: str, values: object = None) -> 
     if expression.strip().isdecimal():
         return Constant("bigint", expression.strip())
     named = values if isinstance(values, Mapping) else None
-    row = plain_sql(spark, f"SELECT typeof({expression}), CAST({expression} AS STRING)", named).collect()[0]
+    row = plain_sql(spark, f"SELECT typeof({expression}), CAST({expression} AS STRING)", named, **frames or {}).collect()[0]
     return Constant(str(row[0]), None if row[1] is None else str(row[1]))
 
 
@@ -84,6 +87,8 @@ VERSION_WORDS, TIME_WORDS = ("VERSION", "SYSTEM_VERSION"), ("TIMESTAMP", "SYSTEM
 
 def take_version(cursor: Cursor) -> str:
     """Consume the version after such a word, a number or a text; return its text."""
+    if cursor.peek().is_symbol("-"):
+        cursor.fail("a version")
     return cursor.string() if cursor.peek().kind == STRING else cursor.next().text
 
 

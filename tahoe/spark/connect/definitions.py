@@ -12,6 +12,7 @@ from pyspark.sql.catalog import Column as CatalogColumn
 from pyspark.sql.types import StructType
 
 from tahoe.api.table import Table
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.base.progress import shown
 from tahoe.ops.tables.alter_columns import ColumnChange, stage_add_columns, stage_change_columns, stage_replace_columns
 from tahoe.protocol.column_values.default_values import CURRENT_DEFAULT
@@ -30,7 +31,8 @@ from tahoe.spark.connect.creation import make_table
 from tahoe.spark.jvm.translate import catalog_string, from_spark_schema, to_spark_schema, with_shown_metadata
 from tahoe.spark.names.entries import NamedTable
 from tahoe.spark.names.server_catalog import rows_of_sql, server_entry
-from tahoe.spark.statements.create_like import definition_of_delta, without_view_properties
+from tahoe.spark.statements.create_like import definition_of_delta, exists_already, without_view_properties
+from tahoe.spark.statements.create_table import bucketing_not_allowed, expression_not_allowed
 from tahoe.spark.statements.describe import check_partitions, column_rows, creation_text, extended_rows, partitions
 from tahoe.spark.statements.table_properties import properties_shown
 from tahoe.spark.versions.connect_frames import parsed_type
@@ -45,6 +47,18 @@ Rows = Iterable[Sequence[Any]]
 
 def created(spark: SparkSession, statement: parsed.Create, query: Callable[[], DataFrame] | None) -> None:
     """Run CREATE or REPLACE TABLE, with or without AS SELECT."""
+    if statement.has_buckets:
+        raise bucketing_not_allowed()
+    if statement.partition_expression is not None:
+        raise expression_not_allowed(statement.partition_expression)
+    options = {name: value for name, value in statement.options.items() if name.lower() != "path"}
+    path = next((value for name, value in statement.options.items() if name.lower() == "path"), None)
+    if path is not None and statement.location is not None:
+        raise InvalidRequest(
+            f"CREATE TABLE {statement.table} names two folders: LOCATION '{statement.location}' and the option path, '{path}'. Name one.",
+            code="DELTA_AMBIGUOUS_PATHS_IN_CREATE_TABLE",
+            table=str(statement.table),
+        )
     definition = TableDefinition(
         DeltaStruct(tuple(_columns(spark, statement.columns))),
         statement.partition_by,
@@ -54,7 +68,7 @@ def created(spark: SparkSession, statement: parsed.Create, query: Callable[[], D
         by_statement=True,
     )
     make_table(
-        spark, Creation(statement.table.identifiers, statement.how, definition, statement.location, statement.options, query)
+        spark, Creation(statement.table.identifiers, statement.how, definition, statement.location or path, options, query)
     )
 
 
@@ -64,6 +78,8 @@ def created_like(spark: SparkSession, statement: parsed.CreateLike, source: Name
     Args:
         source: the Delta table; None for a table of another format or a view.
     """
+    if not statement.if_not_exists and server_entry(spark, statement.table.identifiers) is not None:
+        raise exists_already(str(statement.table))
     definition = (
         _like_other_format(spark, statement)
         if source is None

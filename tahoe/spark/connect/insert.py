@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import reduce
 from operator import and_
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
@@ -31,11 +31,12 @@ from tahoe.spark.commands.insert import (
     fulfilling,
     mismatch,
     no_rows_to_match,
+    not_a_condition,
     stage_replacement,
     violation_of_replacing,
     with_parameters,
 )
-from tahoe.spark.commands.matched_rows import check_matching_columns
+from tahoe.spark.commands.matched_rows import check_matching_columns, resolve_pairs
 from tahoe.spark.commands.row_changes import changes_of
 from tahoe.spark.commands.spark_engine import Replacement
 from tahoe.spark.commands.write_options import Insert, Matching
@@ -94,7 +95,10 @@ def _replacing(rows: RemoteRows, data: DataFrame, request: Insert) -> Operation:
         matches = _matching_rows(transaction, version, data, request.matching)
     else:
         assert options.replace_where is not None
-        condition = resolve_condition(version, options.replace_where, "replaceWhere")
+        try:
+            condition = resolve_condition(version, options.replace_where, "replaceWhere")
+        except ParseException as error:
+            raise not_a_condition(options.replace_where, error) from error
         columns = config.schema.names if condition.meaning is None else condition.meaning.columns
         if check_replaced(columns, config, options):
             data = with_named_defaults(data, config, columns, in_session_zone(version.spark, transaction).moment())
@@ -138,4 +142,8 @@ def _matching_rows(
     target = version.named(version.with_positions(files))
     equal = (target[name] == source[name] for name in map(quote_identifier, matching.columns))
     on = column_of(matching.on) if matching.on is not None else reduce(and_, equal)
-    return changes_of(snapshot, files, target.join(source, on, "left_semi")).changes
+    try:
+        return changes_of(snapshot, files, target.join(source, on, "left_semi")).changes
+    except AnalysisException:
+        resolve_pairs(version.shape(), source, on, matching)
+        raise

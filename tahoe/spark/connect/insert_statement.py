@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -11,11 +11,13 @@ from tahoe.base.exceptions import InvalidRequest
 from tahoe.expr.tree.expression import Reference
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.rows.defaults import Defaults
+from tahoe.schema.column_edits import not_there
 from tahoe.schema.types import StructType
 from tahoe.spark.commands.saved import Save
-from tahoe.spark.commands.write_options import WriterCall
+from tahoe.spark.commands.write_options import WriterCall, overwrite_of_matches
 from tahoe.spark.connect.writes_by_name import insert_into
 from tahoe.spark.names.entries import NamedTable
+from tahoe.spark.names.error_names import reading
 from tahoe.spark.names.frame_columns import column_of
 from tahoe.spark.names.settings import setting_of
 from tahoe.spark.write.enforce import session_time_zone
@@ -30,12 +32,17 @@ def insert_rows(spark: SparkSession, named: NamedTable, statement: Insert, query
     Args:
         query: returns the rows of a query.
     """
-    _check_columns(statement)
+    with reading(named.table):
+        schema = named.table.schema()
+    _check_columns(statement, schema)
     rows = query(_with_defaults(spark, named, statement))
     if statement.columns is not None:
         rows = _listed(rows, statement.columns)
-    options = dict(statement.replaced)
-    overwrite = statement.overwrite or bool(options)
+    options = {**statement.options, **statement.replaced}
+    matched = [text for name, text in statement.options.items() if name.lower() in ("replaceon", "replaceusing")]
+    if statement.overwrite and matched:
+        raise overwrite_of_matches(matched[0])
+    overwrite = statement.overwrite or bool(statement.replaced)
     if statement.partition:
         rows, condition = _partitioned(rows, named, statement)
         if statement.overwrite:
@@ -47,24 +54,41 @@ def insert_rows(spark: SparkSession, named: NamedTable, statement: Insert, query
     insert_into(spark, named, Save(named.name.identifiers, rows, call), by_name=by_name, is_statement=True)
 
 
-def _check_columns(insert: Insert) -> None:
-    """Reject a list of columns that names one twice, or one whose value PARTITION fixes."""
-    names, fixed = set[str](), {name.lower() for name, value in insert.partition if value is not None}
+def _check_columns(insert: Insert, schema: StructType) -> None:
+    """Reject a column that PARTITION or the list of columns names twice, and one in the list that the table lacks."""
+    twice = _named_twice(name for name, _ in insert.partition)
+    if twice is not None:
+        raise InvalidRequest(
+            f"PARTITION of the INSERT into {insert.table} contains the duplicate key {twice}. Name it once.",
+            code="DUPLICATE_KEY",
+            column=twice,
+        )
+    twice = _named_twice(insert.columns or ())
+    if twice is not None:
+        raise InvalidRequest(
+            f"The INSERT into {insert.table} lists the column {twice} twice. Name it once.",
+            code="COLUMN_ALREADY_EXISTS",
+            column=twice,
+        )
+    fixed = {name.lower() for name, value in insert.partition if value is not None}
     for column in insert.columns or ():
-        name = column.lower()
-        if name in names:
-            raise InvalidRequest(
-                f"The INSERT into {insert.table} lists the column {column} twice. Name it once.",
-                code="COLUMN_ALREADY_EXISTS",
-                column=column,
-            )
-        if name in fixed:
+        if column.lower() in fixed:
             raise InvalidRequest(
                 f"The INSERT into {insert.table} lists the column {column}, whose value is in PARTITION. Name it once.",
                 code="STATIC_PARTITION_COLUMN_IN_INSERT_COLUMN_LIST",
                 column=column,
             )
-        names.add(name)
+        if schema.find(column) is None:
+            raise not_there(schema, (column,))
+
+
+def _named_twice(names: Iterable[str]) -> str | None:
+    before = set[str]()
+    for name in names:
+        if name.lower() in before:
+            return name
+        before.add(name.lower())
+    return None
 
 
 def _listed(rows: DataFrame, columns: tuple[str, ...]) -> DataFrame:

@@ -31,8 +31,9 @@ from tahoe.spark.catalog.table_changes import (
     null_table,
 )
 from tahoe.spark.connect.changes_clause import ClauseBound, options_of_clause, take_changes
-from tahoe.spark.connect.constants import TIME_WORDS, VERSION_WORDS, constant_of, take_value, take_version
+from tahoe.spark.connect.constants import TIME_WORDS, VERSION_WORDS, Constant, constant_of, take_value, take_version
 from tahoe.spark.names.entries import NamedTable, parts_of, relation_on_server, table_named
+from tahoe.spark.names.error_names import READERS_OF_TABLES, TIMES_IN_QUERIES, with_classes
 from tahoe.spark.names.requested_changes import changes_request
 from tahoe.spark.names.server_catalog import ServerEntry, plain_sql
 from tahoe.spark.names.server_views import ServerView, server_view
@@ -45,6 +46,7 @@ from tahoe.sql.selects import has_subquery
 from tahoe.sql.table_name import TableName, name_at
 
 _FUNCTIONS_WITH_FROM = {"EXTRACT", "OVERLAY", "SUBSTR", "SUBSTRING", "TRIM"}
+_KINDS_OF_TIMES = ("string", "timestamp", "timestamp_ntz", "date", "void")
 _PREFIX = "tahoe_reference_"
 
 
@@ -266,7 +268,8 @@ def _rows_of(spark: SparkSession, reference: Reference, named: NamedTable, value
         options |= options_of_clause(spark, reference.changes, values)
         return ReferenceRows(reference, changes_of(spark, url, options, is_stream=reference.is_stream))
     options |= _time_travel(spark, reference, values)
-    return ReferenceRows(reference, _frame(spark, url, options, is_stream=reference.is_stream), named)
+    with with_classes(TIMES_IN_QUERIES if reference.timestamp is not None else READERS_OF_TABLES):
+        return ReferenceRows(reference, _frame(spark, url, options, is_stream=reference.is_stream), named)
 
 
 def changes_of(spark: SparkSession, url: str, options: Mapping[str, str], *, is_stream: bool = False) -> DataFrame:
@@ -328,8 +331,16 @@ def _time_travel(spark: SparkSession, reference: Reference, values: object) -> d
         return {"versionAsOf": reference.version}
     if reference.timestamp is None:
         return {}
-    text = constant_of(spark, reference.timestamp, values).text
-    return {"timestampAsOf": reference.timestamp if text is None else text}
+    time = _time_of(spark, reference.timestamp, values)
+    return {"timestampAsOf": reference.timestamp if time.text is None else time.text}
+
+
+def _time_of(spark: SparkSession, expression: str, values: object) -> Constant:
+    """Return the value after ``TIMESTAMP AS OF``, in which a subquery may read Delta tables."""
+    delta = delta_rows(spark, expression, values) if has_subquery(expression) else []
+    text, frames = with_frames(expression, delta, {})
+    time = constant_of(spark, text, values, frames)
+    return time if time.kind in _KINDS_OF_TIMES else constant_of(spark, f"CAST({text} AS TIMESTAMP)", values, frames)
 
 
 def _changes(spark: SparkSession, call: Reference, values: object) -> ReferenceRows:
@@ -421,7 +432,10 @@ def rows_named(spark: SparkSession, parts: Sequence[str], options: Mapping[str, 
         options: of the reader, for a table.
     """
     relation = _delta_relation(spark, parts)
-    return _frame(spark, relation.table.url, options) if isinstance(relation, NamedTable) else relation
+    if not isinstance(relation, NamedTable):
+        return relation
+    with with_classes(READERS_OF_TABLES):
+        return _frame(spark, relation.table.url, options)
 
 
 def _frame(spark: SparkSession, url: str, options: Mapping[str, str], *, is_stream: bool = False) -> DataFrame:

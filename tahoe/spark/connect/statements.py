@@ -34,12 +34,13 @@ from tahoe.spark.connect.view_targets import target_of_view
 from tahoe.spark.connect.views import as_temporary, cache_view, create_temporary_view, prepare_cache, prepare_permanent_view
 from tahoe.spark.jvm.local_rows import local_frame
 from tahoe.spark.names.entries import NamedTable, relation_on_server, table_named
+from tahoe.spark.names.error_names import COMMANDS, MERGE_STATEMENTS, with_classes
 from tahoe.spark.names.server_catalog import ServerEntry
 from tahoe.spark.names.settings import setting_of
 from tahoe.spark.names.temporary_views import forget_view, rows_of_view
 from tahoe.spark.statements.create_like import other_format
 from tahoe.spark.statements.registry import parse
-from tahoe.spark.statements.rejected import rejection
+from tahoe.spark.statements.rejected import directory_rejection, rejection, rejection_of
 from tahoe.spark.statements.statement_types import DeltaStatement
 from tahoe.sql import ddl, dml
 from tahoe.sql.catalog_ddl import CatalogDdl, catalog_ddl, names_in_script
@@ -112,7 +113,11 @@ def _executed(original: RunSql, spark: SparkSession, immediate: ExecuteImmediate
 def _own_statement(spark: SparkSession, statement: DeltaStatement) -> DataFrame | None:
     """Run a statement that only Delta has; return None if it is one of Spark, on a table of another format."""
     command = statement.command(spark)
-    return None if command is None else local_frame(spark, command.run() or (), command.columns)
+    if command is None:
+        return None
+    with with_classes(COMMANDS.get(command.described, COMMANDS[""])):
+        rows = command.run() or ()
+    return local_frame(spark, rows, command.columns)
 
 
 class _Statements:
@@ -133,6 +138,8 @@ class _Statements:
         if word == "BEGIN":
             _refuse_scripts(self._spark, text)
             return None
+        if word == "INSERT" and dml.writes_directory_of_delta(text):
+            raise directory_rejection()
         if word in ("FROM", "WITH") and (inserts := dml.several_inserts(text)):
             return self.inserts(text, inserts)
         if word in _ROW_STATEMENTS and (rows := dml.row_statement(text)) is not None:
@@ -291,7 +298,8 @@ class _Statements:
             Clause(Kind[clause.kind], Action[clause.action], clause.condition, clause.values) for clause in statement.clauses
         )
         request = MergeRequest(source, statement.on, clauses, schema_evolution=statement.schema_evolution)
-        return local_frame(self._spark, [merge(target, request).counts], RESULT)
+        with with_classes(MERGE_STATEMENTS):
+            return local_frame(self._spark, [merge(target, request).counts], RESULT)
 
     def table_statement(self, statement: ddl.TableStatement) -> DataFrame | None:
         """Run CREATE, ALTER, DESCRIBE, SHOW or TRUNCATE."""
@@ -302,9 +310,13 @@ class _Statements:
         named = table_named(self._spark, statement.table.identifiers)
         if named is None:
             return None
+        with with_classes(COMMANDS[""]):
+            return self._on_table(named, statement)
+
+    def _on_table(self, named: NamedTable, statement: ddl.TableStatement) -> DataFrame:
         match statement:
             case Other():
-                raise Unsupported(
+                raise rejection_of(statement.words, str(statement.table)) or Unsupported(
                     f"{statement.words} on the Delta table {statement.table} is not supported in a session of Spark Connect: it would "
                     "change the server's catalog, and commit nothing to the table. Nothing was changed. Use the methods of DeltaTable or "
                     "of tahoe.Table, or a classic session.",
@@ -315,6 +327,7 @@ class _Statements:
             case ddl.Truncate(partition=str()):
                 raise rejection("TruncatePartition", str(statement.table))
             case ddl.Truncate():
+                named.table.snapshot()  # a missing table has another error class here than in commands that change rows
                 run_row_command(CommandTarget(self._spark, named.table), "TRUNCATE", stage_truncate)
             case Describe():
                 columns, rows = definitions.described(self._spark, named, statement)

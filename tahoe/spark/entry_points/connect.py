@@ -12,7 +12,9 @@ from typing import Any
 from pyspark.sql.catalog import Table as CatalogTable
 from pyspark.sql.connect.catalog import Catalog
 from pyspark.sql.connect.client import SparkConnectClient
+from pyspark.sql.connect.column import Column
 from pyspark.sql.connect.dataframe import DataFrame
+from pyspark.sql.connect.expressions import ColumnReference
 from pyspark.sql.connect.readwriter import DataFrameReader, DataFrameWriter, DataFrameWriterV2
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.connect.streaming.readwriter import DataStreamReader
@@ -22,7 +24,13 @@ from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.named import Creation
 from tahoe.spark.commands.saved import Save
 from tahoe.spark.commands.upkeep import compact_after
-from tahoe.spark.commands.write_options import WriterCall, insert_request, refuse_buckets, refuse_matching
+from tahoe.spark.commands.write_options import (
+    WriterCall,
+    insert_request,
+    partitioned_by_expression,
+    refuse_buckets,
+    refuse_matching,
+)
 from tahoe.spark.connect.conditions import as_sql, text_of
 from tahoe.spark.connect.constants import in_utc
 from tahoe.spark.connect.creation import make_table
@@ -47,7 +55,7 @@ from tahoe.spark.entry_points.wrapping import bound_arguments, enabled_table, is
 from tahoe.spark.entry_points.writing import configure
 from tahoe.spark.jvm.storage import compact_remotely, reach_storage_by, reaches_storage_by_server
 from tahoe.spark.names.entries import parts_of, table_named
-from tahoe.spark.names.options import ReadRequest, refuse_schema, travelling
+from tahoe.spark.names.options import ReadRequest, read_request, travelling
 from tahoe.spark.names.server_catalog import SESSION_CATALOG, ServerEntry, delta_entries, server_entry
 from tahoe.spark.names.settings import settings_of, settings_read_once
 from tahoe.spark.names.temporary_views import copy_views, forget_view, note_view
@@ -121,9 +129,10 @@ def _load(original: Callable[..., Any], reader: Any, *positional: Any, **named: 
     if arguments["schema"] is not None:
         reader.schema(arguments["schema"])
     reader.options(**arguments["options"])
+    path = single_path(arguments["path"], reader._options)
     if isinstance(reader, DataFrameReader):
-        refuse_schema(bool(reader._schema))
-    in_path = travelling(ReadRequest(single_path(arguments["path"], reader._options)))
+        read_request(path, reader._options, bool(reader._schema))
+    in_path = travelling(ReadRequest(path))
     if in_path is not None and in_path.timestamp is not None:
         reader.option(TIME_ZONE, session_time_zone(spark))
     reader._options = in_utc(spark, without_secrets(spark, reader._options))
@@ -253,12 +262,20 @@ def _creating(how: str) -> Callable[..., None]:
         refuse_matching(options)
         location = next((value for key, value in options.items() if key.lower() in ("path", "location")), None)
         properties = {key: str(value) for key, value in write.table_properties.items() if value is not None}
-        columns = tuple(text_of(column) for column in write.partitioning_columns)
+        columns = tuple(_partition_column(spark, column) for column in write.partitioning_columns)
         definition = TableDefinition(StructType(), columns, properties, cluster_by=tuple(write.clustering_columns) or None)
         parts = parts_of(spark, write.table_name)
         make_table(spark, Creation(parts, how, definition, location, options, lambda: DataFrame(writer._df, spark)))
 
     return call
+
+
+def _partition_column(spark: Any, column: Column) -> str:
+    """Return the name of a column to partition by; expressions are rejected."""
+    parts = parts_of(spark, text_of(column)) if isinstance(column._expr, ColumnReference) else ()
+    if len(parts) != 1:
+        raise partitioned_by_expression(column)
+    return parts[0]
 
 
 def _saving(mode: str, more: Mapping[str, str]) -> Callable[..., None]:

@@ -11,13 +11,12 @@ from typing import Any
 from pyspark.sql import Column, SparkSession
 from pyspark.sql.readwriter import DataFrameWriterV2
 
-from tahoe.base.exceptions import Unsupported
 from tahoe.schema.types import StructType
 from tahoe.spark.catalog.writable import BY_DATAFRAME
 from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.named import Creation, make_table
 from tahoe.spark.commands.saved import Save, save_into
-from tahoe.spark.commands.write_options import WriterCall, refuse_matching
+from tahoe.spark.commands.write_options import WriterCall, partitioned_by_expression, refuse_matching
 from tahoe.spark.entry_points.wrapping import is_delta, is_enabled, wrap
 from tahoe.spark.names.entries import parts_of
 from tahoe.spark.names.new_entries import delta_entry, in_session_catalog
@@ -138,10 +137,7 @@ def _column(spark: SparkSession, column: Column | str) -> str:
     java: Any = column._jc
     node = java.node()
     if str(node.getClass().getSimpleName()) != "UnresolvedAttribute" or node.nameParts().size() != 1:
-        raise Unsupported(
-            f"Partitioning by expressions ({column}) is not supported for Delta tables; use plain columns.",
-            code="DELTA_OPERATION_NOT_ALLOWED",
-        )
+        raise partitioned_by_expression(column)
     return str(node.nameParts().apply(0))
 
 

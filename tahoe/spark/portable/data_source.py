@@ -59,6 +59,7 @@ from tahoe.spark.executors.data_source_tasks import (
 from tahoe.spark.executors.scan_tasks import MetadataColumn, ScannedFile, rows_with_metadata
 from tahoe.spark.executors.shipped import sent_whole
 from tahoe.spark.jvm.translate import from_spark_schema, to_spark_schema, with_shown_metadata
+from tahoe.spark.names.error_names import reading
 from tahoe.spark.names.options import read_request, travelling
 from tahoe.spark.portable.data_source_options import (
     CLUSTER_BY,
@@ -177,9 +178,9 @@ class DeltaDataSource(Sent, DataSource):
     def _changes(self) -> Feed | None:
         """Return the change data feed if it is requested; the range is chosen once, like the snapshot."""
         request = read_request(option_of(self._options, "path", ""), self._options, has_schema=False)
-        requested = request.changes
-        if requested is None:
+        if request.changes is None:
             return None
+        requested = request.changes.with_versions_first()
         table = table_of(request.path, self._options)
         if self._range is None:
             first, last = (
@@ -189,7 +190,9 @@ class DeltaDataSource(Sent, DataSource):
             bounds = Bounds(requested.start_version, requested.end_version, first, last)
         else:
             bounds = Bounds(*self._range)
-        changes = feed(table.store, _version_of_query(table, table.snapshot(), self._options), bounds)
+        with reading(table):
+            latest = table.snapshot()
+        changes = feed(table.store, _version_of_query(table, latest, self._options), bounds)
         self._range = changes.start, changes.end
         return changes
 
@@ -201,7 +204,9 @@ class DeltaDataSource(Sent, DataSource):
             table = table_of(request.path, self._options)
         if self._version is not None:
             return table.snapshot(self._version)
-        snapshot = _version_of_query(table, table.snapshot(request.version, request.timestamp), self._options)
+        with reading(table):
+            snapshot = table.snapshot(request.version, request.timestamp)
+        snapshot = _version_of_query(table, snapshot, self._options)
         self._version = snapshot.version
         return snapshot
 

@@ -88,14 +88,19 @@ def _command(statement: SparkStatement, spark: SparkSession, plan: JavaObject, c
 
     def run() -> None:
         if how == "create" and entry_of(spark, clauses.target) is not None:
-            raise InvalidRequest(
-                f"Table {target} already exists. Choose another name, drop the table, or write IF NOT EXISTS.",
-                code="DELTA_TABLE_ALREADY_EXISTS",
-                table=target,
-            )
+            raise exists_already(target)
         make_table(spark, Creation(clauses.target, how, _definition(spark, clauses.source, properties), clauses.location))
 
     return statement.execution(run)
+
+
+def exists_already(target: str) -> InvalidRequest:
+    """Return the error for a name in use."""
+    return InvalidRequest(
+        f"Table {target} already exists. Choose another name, drop the table, or write IF NOT EXISTS.",
+        code="DELTA_TABLE_ALREADY_EXISTS",
+        table=target,
+    )
 
 
 def other_format(source: str) -> Unsupported:

@@ -180,16 +180,26 @@ def _partition_columns(partitioning: Iterable[JavaObject]) -> Iterator[str]:
     for transform in partitioning:
         kind, references = str(transform.name()), transform.references()
         if kind in ("bucket", "sorted_bucket"):
-            raise _not_allowed("Bucketing (CLUSTERED BY … INTO … BUCKETS)", "DELTA_OPERATION_NOT_ALLOWED_DETAIL")
+            raise bucketing_not_allowed()
         parts = references[0].fieldNames()
         if kind != "identity" or len(parts) != 1:
-            raise _not_allowed(f"Partitioning by expressions ({transform.toString()})")
+            raise expression_not_allowed(str(transform.toString()))
         yield str(parts[0])
 
 
 def _options(spec: JavaObject) -> Iterator[tuple[str, str]]:
     for pair in items(spec.optionExpression().options()):
         yield str(pair._1()), str(pair._2().eval(None))
+
+
+def bucketing_not_allowed() -> Unsupported:
+    """Return the error for ``CLUSTERED BY … INTO … BUCKETS``."""
+    return _not_allowed("Bucketing (CLUSTERED BY … INTO … BUCKETS)", "DELTA_OPERATION_NOT_ALLOWED_DETAIL")
+
+
+def expression_not_allowed(expression: str) -> Unsupported:
+    """Return the error for ``PARTITIONED BY (years(d))``, for instance."""
+    return _not_allowed(f"Partitioning by expressions ({expression})")
 
 
 def _not_allowed(clause: str, code: str = "DELTA_OPERATION_NOT_ALLOWED") -> Unsupported:

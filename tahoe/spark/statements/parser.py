@@ -19,6 +19,7 @@ from tahoe.spark.jvm.records import copied, items, with_queries
 from tahoe.spark.names.entries import SESSION_CATALOG
 from tahoe.spark.statements.command import as_plan
 from tahoe.spark.statements.deferred import execute_immediate, in_script, planned, with_late_name, with_name
+from tahoe.spark.statements.multi_insert import INSERT, with_plans_of_sources
 from tahoe.spark.statements.registry import parse, spark_statement
 from tahoe.spark.stream.sql_streams import reads_streams, refuse_streams, with_streams
 from tahoe.spark.versions.execute_immediate import EXECUTE_IMMEDIATE
@@ -26,7 +27,7 @@ from tahoe.spark.versions.execute_immediate import EXECUTE_IMMEDIATE
 _INTERFACE = "org.apache.spark.sql.catalyst.parser.ParserInterface"
 # A query by its first word, as nearly all texts are: its plan is not examined. ``FROM t INSERT INTO …`` is a statement.
 _QUERY = re.compile(r"\s*(?:(?:select|values|table|set|use)\b|from\b(?!.*\binsert\b))", re.IGNORECASE | re.DOTALL)
-_INSERTS = ("InsertIntoStatement", "UnresolvedInsert", "InsertIntoDir")
+_INSERTS = (INSERT, "UnresolvedInsert", "InsertIntoDir")
 
 
 def parser(spark: SparkSession, original: JavaObject, answers: object) -> JavaObject:
@@ -113,9 +114,10 @@ class ParserAnswers:
 
     def _each(self, plan: JavaObject, *, scripted: bool) -> JavaObject:
         """Handle ``FROM … INSERT INTO a … INSERT INTO b …``: each INSERT separately."""
-        before = list(items(plan.children()))
+        parsed = list(items(plan.children()))
+        before = with_plans_of_sources(self._spark, parsed)
         after = [self._replaced(insert, scripted=scripted) for insert in before]
-        is_changed = any(old is not new for old, new in zip(before, after, strict=True))
+        is_changed = any(old is not new for old, new in zip(parsed, after, strict=True))
         return copied(plan, children=self._jvm.seq(*after)) if is_changed else plan
 
     def _delta_statement(self, text: str, *, scripted: bool) -> JavaObject | None:

@@ -10,7 +10,7 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
-from tahoe.base.exceptions import InvalidRequest
+from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.spark.jvm.bridge import JavaObject
 from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.statement_types import SparkStatement
@@ -70,6 +70,21 @@ def rejection(node: str, table: str) -> InvalidRequest:
         code=code,
         operation=words,
         table=table,
+    )
+
+
+def rejection_of(words: str, table: str) -> InvalidRequest | None:
+    """Return the error for a statement by its words; None if they are those of no rejected statement."""
+    node = next((node for node, (rejected, _, _) in _WORDS.items() if rejected == words), None)
+    return None if node is None else rejection(node, table)
+
+
+def directory_rejection() -> Unsupported:
+    """Return the error for ``INSERT OVERWRITE DIRECTORY … USING delta``: files without a commit would not be a table."""
+    return Unsupported(
+        "INSERT OVERWRITE DIRECTORY writes files, and cannot write a Delta table. Use INSERT OVERWRITE delta.`/path`, or CREATE OR REPLACE "
+        "TABLE delta.`/path` AS SELECT.",
+        code="DELTA_OPERATION_NOT_ALLOWED",
     )
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pyspark.sql import Column, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
-from tahoe.base.exceptions import Unsupported
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.merge.clauses import Action, Clause, Kind
 from tahoe.spark.commands.delete import delete
@@ -20,6 +19,7 @@ from tahoe.spark.commands.write_options import WriterCall
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.records import items
 from tahoe.spark.statements.command import Command
+from tahoe.spark.statements.rejected import directory_rejection
 from tahoe.spark.statements.row_targets import row_target_of
 from tahoe.spark.statements.statement_types import SparkStatement
 from tahoe.spark.statements.targets import target_of
@@ -86,14 +86,9 @@ def _merge(statement: SparkStatement, spark: SparkSession, plan: JavaObject) -> 
 
 
 def _insert_into_directory(statement: SparkStatement, spark: SparkSession, plan: JavaObject) -> Command | None:
-    """Reject ``INSERT OVERWRITE DIRECTORY … USING delta``: files without a commit would not be a table."""
-    if not plan.provider().isDefined() or str(plan.provider().get()).lower() != "delta":
-        return None
-    raise Unsupported(
-        "INSERT OVERWRITE DIRECTORY writes files, and cannot write a Delta table. Use INSERT OVERWRITE delta.`/path`, or CREATE OR REPLACE "
-        "TABLE delta.`/path` AS SELECT.",
-        code="DELTA_OPERATION_NOT_ALLOWED",
-    )
+    if plan.provider().isDefined() and str(plan.provider().get()).lower() == "delta":
+        raise directory_rejection()
+    return None
 
 
 def _insert(statement: SparkStatement, spark: SparkSession, plan: JavaObject) -> Command | None:

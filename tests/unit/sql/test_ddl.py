@@ -66,7 +66,19 @@ STATEMENTS = {
     "ALTER TABLE t UNSET TBLPROPERTIES IF EXISTS ('a')": UnsetProperties(T, ("a",)),
     "ALTER TABLE t CLUSTER BY (a, b)": ClusterBy(T, ("`a`", "`b`")),
     "ALTER TABLE t CLUSTER BY NONE": ClusterBy(T, ()),
-    "ALTER TABLE t RECOVER PARTITIONS": Other(T, "ALTER TABLE RECOVER"),
+    "ALTER TABLE t RECOVER PARTITIONS": Other(T, "ALTER TABLE RECOVER PARTITIONS"),
+    "ALTER TABLE t ADD IF NOT EXISTS PARTITION (p = 1)": Other(T, "ALTER TABLE ADD PARTITION"),
+    "ALTER TABLE t DROP IF EXISTS PARTITION (p = 1)": Other(T, "ALTER TABLE DROP PARTITION"),
+    "ALTER TABLE t DROP CONSTRAINTS": Other(T, "ALTER TABLE DROP"),
+    "ALTER TABLE t PARTITION (p = (1)) RENAME TO PARTITION (p = 2)": Other(T, "ALTER TABLE RENAME PARTITION"),
+    "ALTER TABLE t PARTITION (p = 1) SET LOCATION '/x'": Other(T, "ALTER TABLE PARTITION … SET"),
+    "ALTER TABLE t SET SERDE 'x'": Other(T, "ALTER TABLE SET SERDEPROPERTIES"),
+    "CREATE TABLE t (a INT) USING delta CLUSTERED BY (a) SORTED BY (a) INTO 4 BUCKETS": Create(
+        T, "create", (ColumnText("`a` INT"),), "delta", has_buckets=True
+    ),
+    "CREATE TABLE t (d DATE) USING delta PARTITIONED BY (d, bucket(3, d))": Create(
+        T, "create", (ColumnText("`d` DATE"),), "delta", partition_expression="bucket(3, d)"
+    ),
     "TRUNCATE TABLE t": Truncate(T),
     "DESC EXTENDED t": Describe(T, "extended"),
     "DESCRIBE TABLE delta.`/x`": Describe(TableName("/x"), "columns"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tahoe.sql.dialect import SqlSyntaxError
-from tahoe.sql.dml import Delete, Insert, Merge, MergeClause, Update, row_statement, several_inserts
+from tahoe.sql.dml import Delete, Insert, Merge, MergeClause, Update, row_statement, several_inserts, writes_directory_of_delta
 from tahoe.sql.table_name import TableName
 
 T, PATH = TableName(None, ("t",)), TableName("/a b")
@@ -17,6 +17,10 @@ STATEMENTS = {
     "UPDATE t u SET a = CASE WHEN b THEN 1 END": Update(T, "u", (("`a`", "CASE WHEN b THEN 1 END"),), None),
     "INSERT INTO t VALUES (1, 'a')": Insert(T, False, "VALUES (1, 'a')"),
     "INSERT INTO TABLE t (a, b) SELECT 1, 2": Insert(T, False, "SELECT 1, 2", ("a", "b")),
+    "INSERT INTO t WITH (a = 'b', 'c.d' 1) PARTITION (p) SELECT 1": Insert(
+        T, False, "SELECT 1", partition=(("p", None),), options={"a": "b", "c.d": "1"}
+    ),
+    "INSERT INTO t WITH a AS (SELECT 1) SELECT * FROM a": Insert(T, False, "WITH a AS (SELECT 1) SELECT * FROM a"),
     "INSERT INTO t (SELECT 1)": Insert(T, False, "(SELECT 1)"),
     "INSERT INTO t BY NAME SELECT 1 AS a": Insert(T, False, "SELECT 1 AS a", by_name=True),
     "INSERT OVERWRITE t PARTITION (p = 1, q) SELECT 2": Insert(T, True, "SELECT 2", partition=(("p", "1"), ("q", None))),
@@ -75,6 +79,7 @@ def test_other_text_is_none(text: str) -> None:
         "UPDATE t SET a",
         "MERGE INTO t USING s ON t.id = s.id",
         "MERGE INTO t USING s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (a, b) VALUES (1)",
+        "MERGE INTO t USING s ON t.id = s.id WHEN NOT MATCHED BY SOURCE THEN UPDATE SET *",
         "INSERT INTO t",
     ],
 )
@@ -167,3 +172,18 @@ def test_an_insert_replaces_rows(text: str, expected: Insert) -> None:
 def test_a_wrong_replacement_is_refused(text: str) -> None:
     with pytest.raises(SqlSyntaxError):
         row_statement(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("INSERT OVERWRITE DIRECTORY '/x' USING delta SELECT 1", True),
+        ("insert overwrite local directory '/x' using DELTA options (a = 'b') SELECT 1", True),
+        ("INSERT OVERWRITE DIRECTORY USING delta OPTIONS (path = '/x') SELECT 1", True),
+        ("INSERT OVERWRITE DIRECTORY '/x' USING parquet SELECT * FROM delta.`/x`", False),
+        ("INSERT OVERWRITE directory_of_delta SELECT 1", False),
+        ("INSERT INTO directory SELECT 1", False),
+    ],
+)
+def test_a_directory_in_the_format_of_delta_is_recognized(text: str, expected: bool) -> None:
+    assert writes_directory_of_delta(text) is expected

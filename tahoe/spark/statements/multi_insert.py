@@ -1,0 +1,65 @@
+"""``FROM a INSERT INTO a … INSERT INTO b …``: the queries of several INSERTs, one of which writes the table that others read."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from tahoe.spark.jvm.bridge import JavaObject, Jvm
+from tahoe.spark.jvm.proxies import PartialFunction
+from tahoe.spark.jvm.records import copied, created, items
+from tahoe.spark.names.entries import table_named
+
+INSERT = "InsertIntoStatement"
+_RELATION = "UnresolvedRelation"
+
+
+def with_plans_of_sources(spark: SparkSession, inserts: list[JavaObject]) -> list[JavaObject]:
+    """Return the INSERTs; where a query reads a table that one of them writes, it contains the plan of the newest version.
+
+    Spark's analyzer has one relation for each name of a statement. Once it has that of a writer, readers get it too, and cannot read it.
+    All INSERTs read the same version, as in delta-spark: none sees the rows of another.
+    """
+    sources = _Sources(spark, {_last_name(insert.table()) for insert in inserts if _is_by_name(insert)})
+    return [copied(insert, query=sources.in_query(insert.query())) if _is_by_name(insert) else insert for insert in inserts]
+
+
+class _Sources:
+    """The plans of the tables with some names.
+
+    Args:
+        written: the last parts of the names, in lower case.
+    """
+
+    def __init__(self, spark: SparkSession, written: set[str]) -> None:
+        self._spark, self._jvm, self._written = spark, Jvm.of(spark), written
+        self._versions: dict[tuple[str, ...], int | None] = {}
+
+    def in_query(self, query: JavaObject) -> JavaObject:
+        """Return a query with the plans in place of the names; a named query that has such a name is no table."""
+        without_named_queries = self._jvm.catalyst("analysis.CTESubstitution").apply(query)
+        return without_named_queries.transformDownWithSubqueries(PartialFunction(self._plan_of))
+
+    def _plan_of(self, node: JavaObject) -> JavaObject | None:
+        if str(node.nodeName()) != _RELATION or node.isStreaming() or _last_name(node) not in self._written:
+            return None
+        version = self._version(tuple(str(part) for part in items(node.multipartIdentifier())))
+        if version is None:
+            return None
+        nothing, text = self._jvm.option(None), self._jvm.option(str(version))
+        travel = created(self._jvm, "analysis.RelationTimeTravel", node, nothing, text)
+        return self._spark._jsparkSession.sessionState().analyzer().execute(travel)
+
+    def _version(self, parts: tuple[str, ...]) -> int | None:
+        """Return the newest version of a Delta table; None for another relation."""
+        if parts not in self._versions:
+            named = table_named(self._spark, parts)
+            self._versions[parts] = None if named is None else named.table.snapshot().version
+        return self._versions[parts]
+
+
+def _is_by_name(insert: JavaObject) -> bool:
+    return str(insert.nodeName()) == INSERT and str(insert.table().nodeName()) == _RELATION
+
+
+def _last_name(relation: JavaObject) -> str:
+    return str(relation.multipartIdentifier().last()).lower()

@@ -1,0 +1,187 @@
+"""Statements that do and refuse the same in a classic session and over Spark Connect, found by running each in both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as sf
+
+from tahoe.base.exceptions import TahoeError
+
+
+@pytest.fixture
+def session(either_session: Any) -> Iterator[Any]:
+    """A session with a partitioned table `t` of two rows, and an empty table `u` with the same columns."""
+    for name in ("t", "u"):
+        either_session.sql(f"CREATE TABLE {name} (id INT, p STRING, v DOUBLE) USING delta PARTITIONED BY (p)")
+    either_session.sql("INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2)")
+    yield either_session
+    for name in ("t", "u", "made"):
+        either_session.sql(f"DROP TABLE IF EXISTS {name}")
+
+
+def rows(spark: Any, query: str) -> list[tuple[Any, ...]]:
+    return sorted(map(tuple, spark.sql(query).collect()))
+
+
+def code_of(spark: Any, statement: str) -> str:
+    with pytest.raises((TahoeError, PySparkException)) as raised:
+        spark.sql(statement).collect()
+    error = raised.value
+    return error.code if isinstance(error, TahoeError) else str(error.getCondition())
+
+
+class TestSeveralInserts:
+    def test_they_write_a_table_that_they_read(self, session: Any) -> None:
+        session.sql("FROM t INSERT INTO t SELECT id + 100, p, v INSERT INTO u SELECT id + 200, p, v")
+        assert rows(session, "SELECT id FROM t") == [(1,), (2,), (101,), (102,)]
+        assert rows(session, "SELECT id FROM u") == [(201,), (202,)]
+
+    def test_all_read_the_rows_before_the_statement(self, session: Any) -> None:
+        session.sql("FROM default.t AS s INSERT INTO t SELECT id + 100, p, v INSERT INTO t SELECT s.id + 200, p, v")
+        assert rows(session, "SELECT id FROM t") == [(1,), (2,), (101,), (102,), (201,), (202,)]
+
+    def test_a_named_query_may_have_the_name_of_the_table(self, session: Any) -> None:
+        session.sql("WITH t AS (SELECT 7 AS id) FROM t INSERT INTO t SELECT id, 'x', 0 INSERT INTO u SELECT id, 'y', 0")
+        assert rows(session, "SELECT id, p FROM t") == [(1, "a"), (2, "b"), (7, "x")]
+        assert rows(session, "SELECT id, p FROM u") == [(7, "y")]
+
+
+class TestInsert:
+    def test_options_are_those_of_a_writer(self, session: Any) -> None:
+        session.sql(
+            "INSERT INTO t WITH ('mergeSchema' = 'true', 'userMetadata' = 'why') SELECT 3 AS id, 'a' AS p, 3 AS v, 9 AS w"
+        )
+        assert rows(session, "SELECT id, w FROM t WHERE w IS NOT NULL") == [(3, 9)]
+        session.sql("INSERT OVERWRITE t WITH ('partitionOverwriteMode' = 'dynamic') SELECT 4 AS id, 'a' AS p, 4 AS v, 9 AS w")
+        assert rows(session, "SELECT id FROM t") == [(2,), (4,)]
+        assert session.sql("DESCRIBE HISTORY t").collect()[1].userMetadata == "why"
+
+    def test_an_option_is_written_once(self, session: Any) -> None:
+        for _ in range(2):
+            session.sql("INSERT INTO t WITH ('txnAppId' = 'app', 'txnVersion' = '1') (id) VALUES (5)")
+        assert rows(session, "SELECT count(*) FROM t WHERE id = 5") == [(1,)]
+
+    @pytest.mark.parametrize(
+        ("statement", "code"),
+        [
+            ("INSERT INTO t PARTITION (p = 'c', p = 'd') VALUES (4, 4)", "DUPLICATE_KEY"),
+            ("INSERT INTO t (id, nowhere) VALUES (1, 2)", "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
+            ("INSERT WITH SCHEMA EVOLUTION INTO t (id, nowhere) VALUES (1, 2)", "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
+            ("INSERT OVERWRITE t WITH (replaceUsing = 'id') VALUES (4, 'd', 4)", "DELTA_OPERATION_NOT_ALLOWED"),
+            ("INSERT OVERWRITE DIRECTORY '{folder}/d' USING delta SELECT * FROM t", "DELTA_OPERATION_NOT_ALLOWED"),
+            ("INSERT INTO delta.`{folder}/nothing` VALUES (1)", "PATH_NOT_FOUND"),
+        ],
+    )
+    def test_what_is_refused_changes_nothing(self, session: Any, tmp_path: Path, statement: str, code: str) -> None:
+        if "WITH SCHEMA EVOLUTION" in statement and session.version < "4.2":
+            pytest.skip("Spark has the words since 4.2")
+        assert code_of(session, statement.replace("{folder}", str(tmp_path))) == code
+        assert rows(session, "SELECT * FROM t") == [(1, "a", 1.0), (2, "b", 2.0)]
+        assert not list(tmp_path.iterdir())
+
+
+class TestTimeTravel:
+    def test_a_subquery_over_a_delta_table_is_a_time(self, session: Any) -> None:
+        session.sql("CREATE TABLE made (at TIMESTAMP) USING delta")
+        first = session.sql("DESCRIBE HISTORY t").collect()[-1].timestamp
+        session.createDataFrame([(first,)], "at TIMESTAMP").write.format("delta").mode("append").saveAsTable("made")
+        assert rows(session, "SELECT * FROM t TIMESTAMP AS OF (SELECT max(at) FROM made)") == []
+
+    @pytest.mark.parametrize(
+        ("clause", "code"),
+        [
+            ("TIMESTAMP AS OF NULL", "INVALID_TIME_TRAVEL_TIMESTAMP_EXPR.INPUT"),
+            ("TIMESTAMP AS OF 'x'", "INVALID_TIME_TRAVEL_TIMESTAMP_EXPR.INPUT"),
+            ("TIMESTAMP AS OF 5", "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION"),
+            ("VERSION AS OF -1", "PARSE_SYNTAX_ERROR"),
+        ],
+    )
+    def test_errors_have_the_classes_of_the_analyzer(self, session: Any, clause: str, code: str) -> None:
+        assert code_of(session, f"SELECT * FROM t {clause}") == code
+
+
+class TestCreateTable:
+    def test_the_option_path_is_the_location(self, session: Any, tmp_path: Path) -> None:
+        session.sql(f"CREATE TABLE made (id INT) USING delta OPTIONS (Path = '{tmp_path}/made')")
+        assert (tmp_path / "made" / "_delta_log").is_dir()
+        session.sql("INSERT INTO made VALUES (1)")
+        assert rows(session, f"SELECT * FROM delta.`{tmp_path}/made`") == [(1,)]
+        assert session.catalog.getTable("made").tableType == "EXTERNAL"
+
+    @pytest.mark.parametrize(
+        ("clause", "code"),
+        [
+            ("(a INT, d DATE) USING delta CLUSTERED BY (a) SORTED BY (d) INTO 4 BUCKETS", "DELTA_OPERATION_NOT_ALLOWED_DETAIL"),
+            ("(a INT, d DATE) USING delta PARTITIONED BY (years(d))", "DELTA_OPERATION_NOT_ALLOWED"),
+            ("LIKE u", ""),
+        ],
+    )
+    def test_what_is_refused_makes_no_table(self, session: Any, clause: str, code: str) -> None:
+        if clause == "LIKE u":
+            assert code_of(session, "CREATE TABLE t LIKE u") == "DELTA_TABLE_ALREADY_EXISTS"
+        else:
+            assert code_of(session, f"CREATE TABLE made {clause}") == code
+        assert not session.catalog.tableExists("made")
+
+    def test_a_frame_is_not_partitioned_by_expressions(self, session: Any) -> None:
+        with pytest.raises(TahoeError, match="Partitioning by expressions") as raised:
+            session.table("t").writeTo("made").using("delta").partitionedBy(sf.partitioning.years("p")).create()
+        assert raised.value.code == "DELTA_OPERATION_NOT_ALLOWED"
+        session.table("t").writeTo("made").using("delta").partitionedBy("p", sf.col("id")).create()
+        assert rows(session, "SHOW PARTITIONS made") == [("a", 1), ("b", 2)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "code"),
+    [
+        (
+            "ALTER TABLE t ADD IF NOT EXISTS PARTITION (p = 'q')",
+            "INVALID_PARTITION_OPERATION.PARTITION_MANAGEMENT_IS_UNSUPPORTED",
+        ),
+        ("ALTER TABLE t DROP IF EXISTS PARTITION (p = 'a')", "INVALID_PARTITION_OPERATION.PARTITION_MANAGEMENT_IS_UNSUPPORTED"),
+        (
+            "ALTER TABLE t PARTITION (p = 'a') RENAME TO PARTITION (p = 'b')",
+            "INVALID_PARTITION_OPERATION.PARTITION_MANAGEMENT_IS_UNSUPPORTED",
+        ),
+        ("ALTER TABLE t RECOVER PARTITIONS", "NOT_SUPPORTED_COMMAND_FOR_V2_TABLE"),
+        ("ALTER TABLE t SET SERDEPROPERTIES ('a' = 'b')", "NOT_SUPPORTED_COMMAND_FOR_V2_TABLE"),
+        ("MSCK REPAIR TABLE t", "NOT_SUPPORTED_COMMAND_FOR_V2_TABLE"),
+        ("MERGE INTO t USING u ON t.id = u.id WHEN NOT MATCHED BY SOURCE THEN UPDATE SET *", "PARSE_SYNTAX_ERROR"),
+        (
+            "MERGE INTO t USING u ON t.id = u.id WHEN MATCHED THEN DELETE WHEN MATCHED THEN UPDATE SET *",
+            "NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION",
+        ),
+        ("VACUUM delta.`{folder}/nothing`", "DELTA_MISSING_DELTA_TABLE"),
+        ("TRUNCATE TABLE delta.`{folder}/nothing`", "DELTA_MISSING_DELTA_TABLE"),
+        ("ALTER TABLE delta.`{folder}/nothing` ADD COLUMN x INT", "DELTA_MISSING_DELTA_TABLE"),
+        ("DESCRIBE HISTORY delta.`{folder}/nothing`", "DELTA_TABLE_ONLY_OPERATION"),
+        ("SELECT * FROM delta.`{folder}/nothing`", "PATH_NOT_FOUND"),
+    ],
+)
+def test_a_statement_is_refused_with_the_error_class_of_delta_spark(
+    session: Any, tmp_path: Path, statement: str, code: str
+) -> None:
+    assert code_of(session, statement.replace("{folder}", str(tmp_path))) == code
+
+
+@pytest.mark.parametrize(
+    ("condition", "code"),
+    [
+        ("id = id", "DELTA_INSERT_REPLACE_ON_AMBIGUOUS_COLUMNS_IN_CONDITION"),
+        ("t.nowhere = s.id", "DELTA_INSERT_REPLACE_ON_UNRESOLVED_COLUMNS_IN_CONDITION"),
+        ("t.id + s.id", "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN"),
+        ("max(t.id) = s.id", "INVALID_WHERE_CONDITION"),
+    ],
+)
+def test_a_condition_of_replace_on_is_refused_without_internal_columns(session: Any, condition: str, code: str) -> None:
+    writer = session.table("t").alias("s").write.format("delta").mode("overwrite")
+    with pytest.raises((TahoeError, PySparkException)) as raised:
+        writer.option("replaceOn", condition).option("targetAlias", "t").saveAsTable("t")
+    error = raised.value
+    assert (error.code if isinstance(error, TahoeError) else str(error.getCondition())) == code
+    assert "__tahoe" not in str(error).partition("JVM stacktrace")[0]

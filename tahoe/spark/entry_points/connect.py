@@ -48,12 +48,13 @@ from tahoe.spark.connect.views import prepare_cache
 from tahoe.spark.connect.writes_by_name import existing, insert_into, save_as_table, save_into
 from tahoe.spark.entry_points.catalog_methods import requested_creation, table_exists
 from tahoe.spark.entry_points.catalog_statements import wrap_statements
+from tahoe.spark.entry_points.connect_input_files import wrap_input_files
 from tahoe.spark.entry_points.connect_streams import wrap_streams
 from tahoe.spark.entry_points.merging import wrap_merge_into
 from tahoe.spark.entry_points.reading import single_path
 from tahoe.spark.entry_points.wrapping import bound_arguments, enabled_table, is_delta, is_enabled, mark_enabled, wrap, wrap_newer
 from tahoe.spark.entry_points.writing import configure
-from tahoe.spark.jvm.storage import compact_remotely, reach_storage_by, reaches_storage_by_server
+from tahoe.spark.jvm.storage import after_remote_commits, reach_storage_by, reaches_storage_by_server
 from tahoe.spark.names.entries import parts_of, table_named
 from tahoe.spark.names.options import ReadRequest, read_request, travelling
 from tahoe.spark.names.server_catalog import SESSION_CATALOG, ServerEntry, delta_entries, server_entry
@@ -84,12 +85,13 @@ def enable_connect(spark: Any, *, through_server: bool = False) -> None:
     if serve(spark):
         spark.conf.set(_FILTERS, "true")
         client_requests.enable(spark)
-    compact_remotely(compact_after)
+    after_remote_commits(client_requests.persist_again, compact_after)
     wrap(SparkConnectClient, "_execute_and_fetch_as_iterator", client_requests.execute)
     wrap(SparkConnectClient, "_analyze", client_requests.analyze)
     wrap(SparkConnectClient, "_handle_error", handle_error)
     for name, database in _TEMPORARY_VIEWS.items():
         wrap(DataFrame, name, _creating_view(database))
+    wrap_input_files()
     wrap_merge_into(DataFrame, RemoteMergeBuilder)
     wrap(DataFrameReader, "load", _load)
     wrap(DataFrameReader, "table", _read_table)

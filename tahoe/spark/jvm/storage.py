@@ -224,6 +224,7 @@ class _CommitHooks:
 
     after: Hook | None = None
     compactor: Compactor | None = None
+    remote_after: Hook | None = None
     remote_compactor: RemoteCompactor | None = None
 
     def compact(self, table: Table, committed: Committed) -> None:
@@ -231,8 +232,9 @@ class _CommitHooks:
             self.compactor(table, committed)
 
     def follow(self, committed: Committed) -> None:
-        if self.after is not None:
-            self.after(committed)
+        for hook in (self.after, self.remote_after):
+            if hook is not None:
+                hook(committed)
 
 
 _COMMIT_HOOKS = _CommitHooks()
@@ -243,9 +245,9 @@ def after_commits(hook: Hook, compactor: Compactor) -> None:
     _COMMIT_HOOKS.after, _COMMIT_HOOKS.compactor = hook, compactor
 
 
-def compact_remotely(compactor: RemoteCompactor) -> None:
-    """Compact small files after each commit of a session of Spark Connect through `table_at`."""
-    _COMMIT_HOOKS.remote_compactor = compactor
+def after_remote_commits(hook: Hook, compactor: RemoteCompactor) -> None:
+    """Run a hook after each commit through `table_at`, then a compaction of small files if the session is one of Spark Connect."""
+    _COMMIT_HOOKS.remote_after, _COMMIT_HOOKS.remote_compactor = hook, compactor
 
 
 def _hadoop(spark: SparkSession, url: str, options: Mapping[str, str]) -> dict[str, str]:

@@ -10,7 +10,7 @@ All reads of a table in one request read one version (`tahoe.spark.connect.reque
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -20,8 +20,10 @@ from tahoe.spark.connect.requests.file_functions import FILE_FUNCTIONS, refuse_f
 from tahoe.spark.connect.requests.hidden_metadata import hide_metadata
 from tahoe.spark.connect.requests.plan_reads import delta_reads, reads_delta, sources
 from tahoe.spark.connect.requests.query_columns import QueryNames, names_in
-from tahoe.spark.connect.requests.query_versions import forget_version, read_one_version
+from tahoe.spark.connect.requests.query_versions import forget_version, path_of_newest, read_one_version
 from tahoe.spark.portable.file_metadata import METADATA
+from tahoe.store.location import table_url
+from tahoe.txn.commit import Committed
 
 _NUMBERS = count()
 _SESSIONS: WeakKeyDictionary[Any, _ClientSession] = WeakKeyDictionary()
@@ -37,10 +39,12 @@ class _ClientSession:
     Args:
         spark: a reference to the session, which refers to the client.
         persisted: the ids of the plans that the server keeps in memory, each with the number of its reads, by which the server finds it.
+        requests: the arguments with which these plans were persisted, by their ids.
     """
 
     spark: ReferenceType[Any]
     persisted: dict[int, int] = field(default_factory=dict)
+    requests: dict[int, dict[str, Any]] = field(default_factory=dict)
 
 
 def enable(spark: Any) -> None:
@@ -66,12 +70,34 @@ def analyze(original: Callable[..., Any], client: Any, method: str, **arguments:
         persisted, plan_id = _SESSIONS[client].persisted, _id_of(arguments.get("relation"))
         if method == "persist":
             persisted.setdefault(plan_id, next(_NUMBERS))
+            _SESSIONS[client].requests[plan_id] = _copied(arguments)
         for name in _PLANS & arguments.keys():
             _prepare(arguments[name], _SESSIONS[client])
             _set_numbers(sources(arguments[name], persisted, None))
         if method == "unpersist":
             persisted.pop(plan_id, None)
+            _SESSIONS[client].requests.pop(plan_id, None)
     return original(client, method, **arguments)
+
+
+def persist_again(committed: Committed) -> None:
+    """Persist the plans again that read the newest version of a changed table, as a classic session does: the server keeps their old rows.
+
+    The server computes the new rows when a plan is used the next time.
+    """
+    for client, session in list(_SESSIONS.items()):
+        for request in list(session.requests.values()):
+            reads = (path_of_newest(source) for source, _ in sources(request["relation"], session.persisted, None))
+            if committed.snapshot.store.url in (table_url(path) for path in reads if path is not None):
+                client._analyze("unpersist", relation=_copied(request)["relation"], blocking=False)
+                client._analyze("persist", **_copied(request))
+
+
+def _copied(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a request with a relation of their own, which may get options."""
+    relation = type(request["relation"])()
+    relation.CopyFrom(request["relation"])
+    return {**request, "relation": relation}
 
 
 def _id_of(relation: Any) -> int:
@@ -82,6 +108,7 @@ def forget_persisted(client: Any) -> None:
     """Note that the server has no plan in memory any more."""
     if client in _SESSIONS:
         _SESSIONS[client].persisted.clear()
+        _SESSIONS[client].requests.clear()
 
 
 def _set_options(plan: Any, session: _ClientSession) -> None:

@@ -34,7 +34,7 @@ def read_one_version(spark: Any, sources: Iterable[Any]) -> None:
     """
     reads = defaultdict(list)
     for source in sources:
-        path = _path_of_newest(source)
+        path = path_of_newest(source)
         if path is not None:
             reads[path].append(source)
     for path, several in reads.items():
@@ -43,7 +43,7 @@ def read_one_version(spark: Any, sources: Iterable[Any]) -> None:
             source.options[_OPTION] = version
 
 
-def _path_of_newest(source: Any) -> str | None:
+def path_of_newest(source: Any) -> str | None:
     """Return the path of a read of the newest version, or of changes up to it; None for every other read, and for an invalid one."""
     try:
         request = request_of(source)

@@ -11,18 +11,20 @@ from tahoe.sql.table_name import TableName, take_table
 
 @dataclass(frozen=True, slots=True)
 class Describe:
-    """``DESCRIBE [TABLE] [EXTENDED] t``, and SHOW COLUMNS, TBLPROPERTIES, PARTITIONS and CREATE TABLE.
+    """``DESCRIBE [TABLE] [EXTENDED] t [column]``, and SHOW COLUMNS, TBLPROPERTIES, PARTITIONS and CREATE TABLE.
 
     Args:
-        kind: ``columns``, ``extended``, ``SHOW COLUMNS``, ``SHOW TBLPROPERTIES``, ``SHOW PARTITIONS`` or ``SHOW CREATE TABLE``.
+        kind: ``columns``, ``extended``, ``column``, ``SHOW COLUMNS``, ``SHOW TBLPROPERTIES``, ``SHOW PARTITIONS`` or ``SHOW CREATE TABLE``.
         key: the only property to show.
         partition: the columns of PARTITION, each with its value as text.
+        column: the names that lead to the described column.
     """
 
     table: TableName
     kind: str
     key: str | None = None
     partition: tuple[tuple[str, str], ...] = ()
+    column: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +39,8 @@ class Other:
     words: str
 
 
-def describe(cursor: Cursor) -> Describe | None:
-    """Parse a statement after DESCRIBE; None if it describes another thing than a table."""
+def describe(cursor: Cursor) -> Describe | Other | None:
+    """Parse a statement after DESCRIBE; None if it describes another thing than a table or its column."""
     if cursor.peek().is_word(
         "DATABASE", "SCHEMA", "NAMESPACE", "CATALOG", "FUNCTION", "QUERY", "SELECT", "WITH", "HISTORY", "DETAIL"
     ):
@@ -46,9 +48,14 @@ def describe(cursor: Cursor) -> Describe | None:
     cursor.take("TABLE")
     kind = "extended" if cursor.take("EXTENDED") or cursor.take("FORMATTED") else "columns"
     table = take_table(cursor)
-    if table is None or not (cursor.at_end or cursor.peek().is_symbol(";")):
+    if table is None or cursor.comes("AS"):
         return None
-    return Describe(table, kind)
+    if cursor.take("PARTITION"):
+        return Other(table, "DESCRIBE TABLE PARTITION")
+    if cursor.at_end or cursor.peek().is_symbol(";"):
+        return Describe(table, kind)
+    column = tuple(cursor.dotted())
+    return Describe(table, "column", column=column) if cursor.at_end or cursor.peek().is_symbol(";") else None
 
 
 def show(cursor: Cursor) -> Describe | Other | None:

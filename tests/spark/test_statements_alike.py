@@ -152,6 +152,9 @@ class TestCreateTable:
         ),
         ("ALTER TABLE t RECOVER PARTITIONS", "NOT_SUPPORTED_COMMAND_FOR_V2_TABLE"),
         ("ALTER TABLE t SET SERDEPROPERTIES ('a' = 'b')", "NOT_SUPPORTED_COMMAND_FOR_V2_TABLE"),
+        ("DESCRIBE t PARTITION (p = 'a')", "DELTA_OPERATION_NOT_ALLOWED"),
+        ("DESCRIBE t s.x", "DELTA_UNSUPPORTED_NESTED_FIELD_IN_OPERATION"),
+        ("DESCRIBE t nowhere", "UNRESOLVED_COLUMN.WITH_SUGGESTION"),
         ("MSCK REPAIR TABLE t", "NOT_SUPPORTED_COMMAND_FOR_V2_TABLE"),
         ("MERGE INTO t USING u ON t.id = u.id WHEN NOT MATCHED BY SOURCE THEN UPDATE SET *", "PARSE_SYNTAX_ERROR"),
         (
@@ -169,6 +172,26 @@ def test_a_statement_is_refused_with_the_error_class_of_delta_spark(
     session: Any, tmp_path: Path, statement: str, code: str
 ) -> None:
     assert code_of(session, statement.replace("{folder}", str(tmp_path))) == code
+
+
+def test_a_column_is_described_with_its_comment(session: Any) -> None:
+    session.sql("ALTER TABLE t CHANGE COLUMN v v DOUBLE COMMENT 'the value'")
+    for statement, comment in (
+        ("DESCRIBE t V", "the value"),
+        ("DESC EXTENDED default.t v", "the value"),
+        ("DESCRIBE TABLE t p", "NULL"),
+    ):
+        assert {row.info_name: row.info_value for row in session.sql(statement).collect()}["comment"] == comment
+
+
+def test_names_of_inserted_columns_are_case_sensitive_if_the_session_is(session: Any) -> None:
+    session.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        assert code_of(session, "INSERT INTO t (ID) VALUES (5)") == "UNRESOLVED_COLUMN.WITH_SUGGESTION"
+    finally:
+        session.conf.unset("spark.sql.caseSensitive")
+    session.sql("INSERT INTO t (ID) VALUES (5)")
+    assert rows(session, "SELECT id FROM t") == [(1,), (2,), (5,)]
 
 
 def test_a_frame_lists_its_files(session: Any, tmp_path: Path) -> None:

@@ -33,7 +33,14 @@ from tahoe.spark.names.entries import NamedTable
 from tahoe.spark.names.server_catalog import rows_of_sql, server_entry
 from tahoe.spark.statements.create_like import definition_of_delta, exists_already, without_view_properties
 from tahoe.spark.statements.create_table import bucketing_not_allowed, expression_not_allowed
-from tahoe.spark.statements.describe import check_partitions, column_rows, creation_text, extended_rows, partitions
+from tahoe.spark.statements.describe import (
+    check_partitions,
+    column_rows,
+    creation_text,
+    described_column,
+    extended_rows,
+    partitions,
+)
 from tahoe.spark.statements.table_properties import properties_shown
 from tahoe.spark.versions.connect_frames import parsed_type
 from tahoe.spark.write.server_defaults import check_default_by_server
@@ -209,6 +216,8 @@ def described(spark: SparkSession, named: NamedTable, statement: Describe) -> tu
             return text_columns("col_name"), [(name,) for name in snapshot.schema.names]
         case "SHOW TBLPROPERTIES":
             return text_columns("key", "value"), sorted(properties_shown(spark, named, statement.key).items())
+        case "column":
+            return text_columns("info_name", "info_value"), list(described_column(named, statement.column))
         case "SHOW CREATE TABLE":
             return text_columns("createtab_stmt"), [(creation_text(spark, named),)]
         case "SHOW PARTITIONS":

@@ -19,7 +19,7 @@ from tahoe.spark.connect.writes_by_name import insert_into
 from tahoe.spark.names.entries import NamedTable
 from tahoe.spark.names.error_names import reading
 from tahoe.spark.names.frame_columns import column_of
-from tahoe.spark.names.settings import setting_of
+from tahoe.spark.names.settings import is_case_sensitive, setting_of
 from tahoe.spark.write.enforce import session_time_zone
 from tahoe.spark.write.server_defaults import written_by_server
 from tahoe.sql.dialect import Token, tokenize
@@ -34,7 +34,7 @@ def insert_rows(spark: SparkSession, named: NamedTable, statement: Insert, query
     """
     with reading(named.table):
         schema = named.table.schema()
-    _check_columns(statement, schema)
+    _check_columns(statement, schema, case_sensitive=is_case_sensitive(spark))
     rows = query(_with_defaults(spark, named, statement))
     if statement.columns is not None:
         rows = _listed(rows, statement.columns)
@@ -54,7 +54,7 @@ def insert_rows(spark: SparkSession, named: NamedTable, statement: Insert, query
     insert_into(spark, named, Save(named.name.identifiers, rows, call), by_name=by_name, is_statement=True)
 
 
-def _check_columns(insert: Insert, schema: StructType) -> None:
+def _check_columns(insert: Insert, schema: StructType, *, case_sensitive: bool) -> None:
     """Reject a column that PARTITION or the list of columns names twice, and one in the list that the table lacks."""
     twice = _named_twice(name for name, _ in insert.partition)
     if twice is not None:
@@ -78,7 +78,7 @@ def _check_columns(insert: Insert, schema: StructType) -> None:
                 code="STATIC_PARTITION_COLUMN_IN_INSERT_COLUMN_LIST",
                 column=column,
             )
-        if schema.find(column) is None:
+        if schema.find(column) is None or (case_sensitive and column not in schema.names):
             raise not_there(schema, (column,))
 
 

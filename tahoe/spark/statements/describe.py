@@ -6,7 +6,7 @@ DESCRIBE HISTORY.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,25 +100,29 @@ def extended_rows(spark: SparkSession, named: NamedTable, snapshot: Snapshot) ->
 
 def _describe_column(spark: SparkSession, plan: JavaObject, target: Target) -> Callable[[], Rows]:
     parts = [str(part) for part in items(plan.column().nameParts())]
-    named = target.named
+    return lambda: described_column(target.named, parts)
 
-    def run() -> Iterator[Row]:
-        if len(parts) > 1:
-            raise InvalidRequest(
-                f"DESC TABLE COLUMN does not support nested columns: {'.'.join(parts)} of table {named.name}. Describe the table.",
-                code="DELTA_UNSUPPORTED_NESTED_FIELD_IN_OPERATION",
-                column=".".join(parts),
-            )
-        snapshot = named.table.snapshot()
-        column = snapshot.schema.find(parts[0])
-        if column is None:
-            raise not_there(snapshot.schema, (parts[0],))
-        name, data_type, comment = _column_row(_columns(snapshot)[column.name])
-        yield "col_name", name
-        yield "data_type", data_type
-        yield "comment", "NULL" if comment is None else comment
 
-    return run
+def described_column(named: NamedTable, parts: Sequence[str]) -> Iterator[Row]:
+    """Yield the rows of DESCRIBE of a column.
+
+    Args:
+        parts: the names that lead to the column.
+    """
+    if len(parts) > 1:
+        raise InvalidRequest(
+            f"DESC TABLE COLUMN does not support nested columns: {'.'.join(parts)} of table {named.name}. Describe the table.",
+            code="DELTA_UNSUPPORTED_NESTED_FIELD_IN_OPERATION",
+            column=".".join(parts),
+        )
+    snapshot = named.table.snapshot()
+    column = snapshot.schema.find(parts[0])
+    if column is None:
+        raise not_there(snapshot.schema, (parts[0],))
+    name, data_type, comment = _column_row(_columns(snapshot)[column.name])
+    yield "col_name", name
+    yield "data_type", data_type
+    yield "comment", "NULL" if comment is None else comment
 
 
 def _show_columns(spark: SparkSession, plan: JavaObject, target: Target) -> Callable[[], Rows]:

@@ -24,7 +24,7 @@ def test_a_serde_is_not_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["DESCRIBE HISTORY t", "DESCRIBE t id", "SHOW TABLES", "SHOW PARTITIONS t PARTITION (p = 1, p = 2)"]
+    "text", ["DESCRIBE HISTORY t", "DESCRIBE t AS JSON", "SHOW TABLES", "SHOW PARTITIONS t PARTITION (p = 1, p = 2)"]
 )
 def test_other_statements_are_left_to_spark(text: str) -> None:
     assert table_statement(text) is None

@@ -29,8 +29,12 @@ def rows(spark: Any, query: str) -> list[tuple[Any, ...]]:
 
 
 def code_of(spark: Any, statement: str) -> str:
+    return code_with(spark, statement, None)
+
+
+def code_with(spark: Any, statement: str, values: Any) -> str:
     with pytest.raises((TahoeError, PySparkException)) as raised:
-        spark.sql(statement).collect()
+        spark.sql(statement, args=values).collect()
     error = raised.value
     return error.code if isinstance(error, TahoeError) else str(error.getCondition())
 
@@ -105,6 +109,49 @@ class TestTimeTravel:
     )
     def test_errors_have_the_classes_of_the_analyzer(self, session: Any, clause: str, code: str) -> None:
         assert code_of(session, f"SELECT * FROM t {clause}") == code
+
+
+class TestParameters:
+    """Spark takes parameters in all places since 4.1; over Connect, the client does it for every version."""
+
+    @pytest.fixture(autouse=True)
+    def has_parameters(self, session: Any) -> None:
+        if "connect" not in type(session).__module__ and session.version < "4.1":
+            pytest.skip("Spark has no such parameters before 4.1")
+
+    @pytest.mark.parametrize(
+        ("query", "values", "expected"),
+        [
+            ("SELECT id FROM t VERSION AS OF :v WHERE id < :i", {"v": 1, "i": 2}, [(1,)]),
+            ("SELECT id FROM t VERSION AS OF ?", [0], []),
+            ("SELECT id FROM t TIMESTAMP AS OF CAST(:at AS TIMESTAMP)", {"at": "2100-01-01"}, None),
+        ],
+    )
+    def test_of_a_query(self, session: Any, query: str, values: Any, expected: list[tuple[Any, ...]] | None) -> None:
+        if expected is None:
+            with pytest.raises((TahoeError, PySparkException), match="DELTA_TIMESTAMP_GREATER_THAN_COMMIT"):
+                session.sql(query, args=values).collect()
+        else:
+            assert sorted(map(tuple, session.sql(query, args=values).collect())) == expected
+
+    def test_of_statements_that_only_delta_has(self, session: Any) -> None:
+        session.sql("RESTORE TABLE t TO VERSION AS OF :v", args={"v": 0})
+        assert rows(session, "SELECT * FROM t") == []
+        session.sql("OPTIMIZE t WHERE p = ?", args=["it's"])
+        assert session.sql("DESCRIBE HISTORY t LIMIT :n", args={"n": 2}).count() == 2
+        with pytest.raises(TahoeError, match=r"RETAIN|retention"):
+            session.sql("VACUUM t RETAIN :hours HOURS", args={"hours": 0})
+        assert code_with(session, "VACUUM t RETAIN :hours HOURS", {}) == "UNBOUND_SQL_PARAMETER"
+
+    def test_of_definitions(self, session: Any) -> None:
+        session.sql("ALTER TABLE t SET TBLPROPERTIES ('a' = :x)", args={"x": "it's"})
+        assert ("a", "it's") in rows(session, "SHOW TBLPROPERTIES t")
+        session.sql("CREATE TABLE made USING delta COMMENT :c AS SELECT * FROM t VERSION AS OF :v", args={"c": "why", "v": 0})
+        assert session.sql("DESCRIBE DETAIL made").first().description == "why"
+
+    def test_a_column_of_a_constant_is_a_value(self, session: Any) -> None:
+        session.sql("DELETE FROM t WHERE id = :i AND p = :p", args={"i": sf.lit(1), "p": sf.lit("a")})
+        assert rows(session, "SELECT id FROM t") == [(2,)]
 
 
 class TestCreateTable:

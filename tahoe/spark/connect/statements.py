@@ -9,10 +9,10 @@ text ─┬─ Delta's own statements (`tahoe.spark.statements.registry`) ─┐
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
 from tahoe.api.table import Table
@@ -24,6 +24,7 @@ from tahoe.spark.commands.merge.builder import RESULT
 from tahoe.spark.commands.merge.statement import MergeRequest, Term
 from tahoe.spark.commands.row_command import CommandTarget, run_row_command
 from tahoe.spark.connect import definitions
+from tahoe.spark.connect.conditions import as_sql
 from tahoe.spark.connect.constants import constant_of, with_identifiers
 from tahoe.spark.connect.insert_statement import insert_rows
 from tahoe.spark.connect.merge import merge
@@ -47,7 +48,7 @@ from tahoe.sql.catalog_ddl import CatalogDdl, catalog_ddl, names_in_script
 from tahoe.sql.described import Describe, Other
 from tahoe.sql.dialect import Cursor, SqlSyntaxError, tokenize
 from tahoe.sql.immediate_statement import ExecuteImmediate, execute_immediate
-from tahoe.sql.parameters import all_literals, with_values
+from tahoe.sql.parameters import SqlText, Values, all_literals, with_values
 from tahoe.sql.table_name import TableName
 from tahoe.sql.view_statements import CacheStatement, ViewStatement, cache_statement, view_statement
 
@@ -56,6 +57,8 @@ RunSql = Callable[..., DataFrame]
 
 _AFFECTED = StructType([StructField("num_affected_rows", LongType())])
 _ROW_STATEMENTS = ("DELETE", "UPDATE", "MERGE", "INSERT", "WITH", "FROM")
+_QUERIES = ("SELECT", "VALUES", "TABLE", "", "BEGIN")
+_VERSION_BY_PARAMETER = re.compile(r"\bAS\s+OF\b.*[:?]", re.IGNORECASE | re.DOTALL)
 _EXPLAIN_MODES = ("LOGICAL", "FORMATTED", "EXTENDED", "CODEGEN", "COST")
 _IDENTIFIER = re.compile(r"\bIDENTIFIER\s*\(", re.IGNORECASE)
 _FUNCTION = re.compile(r"\s*CREATE\s+(?:OR\s+REPLACE\s+)?(?:TEMP\w*\s+)?FUNCTION\b", re.IGNORECASE)
@@ -73,8 +76,10 @@ def run_sql(
     """
     text, frames = with_named_frames(spark, text, frames or {})
     word = _first_word(text)
-    if isinstance(values, dict | list | tuple) and _binds(word, text) and all_literals(values):
-        text, values = with_values(text, values), None
+    if isinstance(values, dict | list | tuple) and _binds(word, text):
+        texts = _with_texts(values)
+        if all_literals(texts):
+            text, values = with_values(text, texts), None
     if word != "BEGIN" and _IDENTIFIER.search(text) is not None:
         text = with_identifiers(spark, text, values)
     if word == "EXECUTE" and (immediate := execute_immediate(text)) is not None:
@@ -97,8 +102,20 @@ def _first_word(text: str) -> str:
 
 
 def _binds(word: str, text: str) -> bool:
-    """Whether the client runs a part of a statement with parameters, or finds its table by one."""
-    return word in (*_ROW_STATEMENTS, "EXECUTE") or _IDENTIFIER.search(text) is not None
+    """Whether the client runs a part of a text with parameters: a statement, or a query that names a table or a version by one."""
+    return word not in _QUERIES or _IDENTIFIER.search(text) is not None or _VERSION_BY_PARAMETER.search(text) is not None
+
+
+def _with_texts(values: Values) -> Values:
+    """Return the values of parameters, with the texts of column expressions that are comparisons of constants."""
+
+    def text_if_known(value: object) -> object:
+        text = as_sql(value) if isinstance(value, Column) else None
+        return value if text is None else SqlText(text)
+
+    if isinstance(values, Mapping):
+        return {name: text_if_known(value) for name, value in values.items()}
+    return [text_if_known(value) for value in values]
 
 
 def _executed(original: RunSql, spark: SparkSession, immediate: ExecuteImmediate, values: object) -> DataFrame:

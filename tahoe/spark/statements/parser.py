@@ -20,9 +20,10 @@ from tahoe.spark.names.entries import SESSION_CATALOG
 from tahoe.spark.statements.command import as_plan
 from tahoe.spark.statements.deferred import execute_immediate, in_script, planned, with_late_name, with_name
 from tahoe.spark.statements.multi_insert import INSERT, with_plans_of_sources
-from tahoe.spark.statements.registry import parse, spark_statement
+from tahoe.spark.statements.registry import may_be_of_delta, parse, spark_statement
 from tahoe.spark.stream.sql_streams import reads_streams, refuse_streams, with_streams
 from tahoe.spark.versions.execute_immediate import EXECUTE_IMMEDIATE
+from tahoe.sql.parameters import SqlText, Values, with_values
 
 _INTERFACE = "org.apache.spark.sql.catalyst.parser.ParserInterface"
 # A query by its first word, as nearly all texts are: its plan is not examined. ``FROM t INSERT INTO …`` is a statement.
@@ -57,16 +58,22 @@ class ParserAnswers:
 
     def parsePlanWithParameters(self, text: str, values: JavaObject) -> JavaObject:  # noqa: N802 - Spark's name
         """Return the plan of a statement with values for its parameters."""
-        return self._converted(text, lambda: self._original.parsePlanWithParameters(text, values))
+        own = with_values(text, _texts(self._jvm, values)) if may_be_of_delta(text) else text
+        return self._converted(text, lambda: self._original.parsePlanWithParameters(text, values), own)
 
-    def _converted(self, text: str, parse_on_spark: Callable[[], JavaObject]) -> JavaObject:
+    def _converted(self, text: str, parse_on_spark: Callable[[], JavaObject], own: str | None = None) -> JavaObject:
+        """Return the plan of a text.
+
+        Args:
+            own: the text for the statements that only Delta has, with the values of its parameters; None for the same text.
+        """
         if _TRAVEL.search(text) is not None:
             first, parse_on_spark = parse_on_spark, lambda: _with_catalog(self._spark, first())
         if reads_streams(text):
             plain, parse_on_spark = parse_on_spark, lambda: with_streams(self._spark, plain())
         if _QUERY.match(text) is not None:
             return parse_on_spark()
-        plan = self._only_of_delta(text)
+        plan = self._only_of_delta(text if own is None else own)
         if plan is not None:
             return plan
         plan = parse_on_spark()
@@ -128,6 +135,15 @@ class ParserAnswers:
         parsed = self._original.parsePlan(text)
         replaced = self._replaced(parsed, scripted=scripted)
         return None if replaced is parsed else replaced
+
+
+def _texts(jvm: Jvm, parameters: JavaObject) -> Values:
+    """Return the values in a ``ParameterContext`` as texts in SQL: a dict for ``:name``, a list for ``?``."""
+    values = parameters.params()
+    if str(parameters.getClass().getSimpleName()).startswith("Positional"):
+        return [SqlText(str(value.sql())) for value in items(values)]
+    converted = jvm.java_class("scala.jdk.javaapi.CollectionConverters").asJava(values)
+    return {str(name): SqlText(str(value.sql())) for name, value in converted.items()}
 
 
 # -- ``delta.`/path` TIMESTAMP AS OF <expression>``: protected from a Spark rule that would look for a data source --------------------

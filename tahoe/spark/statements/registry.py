@@ -12,7 +12,7 @@ unlisted one is an error. Queries are not statements, and are never checked.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from py4j import java_gateway
@@ -99,8 +99,7 @@ def parse(text: str) -> DeltaStatement | None:
 
     Raises `SqlSyntaxError`: the text begins like a statement of Delta and continues with invalid syntax.
     """
-    first_word = _FIRST_WORD.match(text)
-    kinds = _BY_FIRST_WORD.get(first_word[1].upper(), ()) if first_word is not None else ()
+    kinds = _kinds(text)
     cursor = Cursor(text, tokenize(text) if kinds else ())
     for kind in kinds if cursor.tokens else ():
         cursor.place = 0
@@ -108,6 +107,16 @@ def parse(text: str) -> DeltaStatement | None:
         if statement is not None:
             return statement
     return None
+
+
+def may_be_of_delta(text: str) -> bool:
+    """Whether a text begins with the first word of a statement that only Delta has."""
+    return bool(_kinds(text))
+
+
+def _kinds(text: str) -> Sequence[type[DeltaStatement]]:
+    first_word = _FIRST_WORD.match(text)
+    return () if first_word is None else _BY_FIRST_WORD.get(first_word[1].upper(), ())
 
 
 _FIRST_WORD = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*([A-Za-z]+)", re.DOTALL)

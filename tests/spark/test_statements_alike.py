@@ -221,6 +221,19 @@ def test_a_statement_is_refused_with_the_error_class_of_delta_spark(
     assert code_of(session, statement.replace("{folder}", str(tmp_path))) == code
 
 
+def test_a_merge_calls_functions_of_sql(session: Any) -> None:
+    session.sql("CREATE TEMPORARY FUNCTION next_of(x INT) RETURNS INT RETURN x + 1")
+    session.sql("INSERT INTO u VALUES (0, 'z', 5), (8, 'z', 5)")
+    result = session.sql(
+        "MERGE INTO t USING u ON next_of(u.id) = t.id WHEN MATCHED AND next_of(next_of(t.id)) > 2 THEN UPDATE SET v = next_of(u.id) * 10 "
+        "WHEN NOT MATCHED THEN INSERT (id, p) VALUES (next_of(u.id), u.p) "
+        "WHEN NOT MATCHED BY SOURCE AND next_of(t.id) = 3 THEN DELETE"
+    )
+    assert tuple(result.first()) == (3, 1, 1, 1)
+    assert rows(session, "SELECT * FROM t") == [(1, "a", 10.0), (9, "z", None)]
+    session.sql("DROP TEMPORARY FUNCTION next_of")
+
+
 def test_a_column_is_described_with_its_comment(session: Any) -> None:
     session.sql("ALTER TABLE t CHANGE COLUMN v v DOUBLE COMMENT 'the value'")
     for statement, comment in (

@@ -27,6 +27,7 @@ from tahoe.schema.evolve import can_coerce, check_duplicates, store_anything
 from tahoe.schema.types import DataType, StructType
 from tahoe.spark.commands.assignments import Assignment, Value
 from tahoe.spark.commands.conditions import BEYOND_A_ROW, OF_MERGE, check_expression, text_of
+from tahoe.spark.commands.merge.sql_functions import with_arguments
 from tahoe.spark.commands.row_changes import TableVersion
 from tahoe.spark.commands.source_keys import conjuncts
 from tahoe.spark.commands.statement_time import StatementTime
@@ -291,11 +292,12 @@ class _Resolver:
         plan = self.statement_time.plan(selection.frame._jdf.queryExecution().analyzed())
         if plan.getClass().getSimpleName() != "Project" or plan.projectList().size() != len(terms):
             raise self._computed_elsewhere(terms[0], where)
+        seen = selection.seen._jdf.queryExecution().analyzed().outputSet()
+        plan = with_arguments(self.jvm, plan, seen)
         selected = [plan.projectList().apply(i) for i in range(len(terms))]
         for term, alias in zip(terms, selected, strict=True):
             if alias.getClass().getSimpleName() != "Alias":  # a column of a `Window` below
                 raise self._computed_elsewhere(term, where)
-        seen = selection.seen._jdf.queryExecution().analyzed().outputSet()
         bound = [alias.child() for alias in selected]
         for term, expression in zip(terms, bound, strict=True):
             if not expression.references().subsetOf(seen):

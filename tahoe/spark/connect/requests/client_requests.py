@@ -85,7 +85,7 @@ def persist_again(committed: Committed) -> None:
 
     The server computes the new rows when a plan is used the next time.
     """
-    for client, session in list(_SESSIONS.items()):
+    for client, session in [(client, session) for client, session in _SESSIONS.items() if not client.is_closed]:
         for request in list(session.requests.values()):
             reads = (path_of_newest(source) for source, _ in sources(request["relation"], session.persisted, None))
             if committed.snapshot.store.url in (table_url(path) for path in reads if path is not None):

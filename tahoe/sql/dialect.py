@@ -156,6 +156,13 @@ class Cursor:
         self.take_symbol("=")
         return key, self.string() if self.peek().kind == STRING else self.next().text
 
+    def pairs(self) -> dict[str, str]:
+        """Consume keys and their values in brackets; raise `SqlSyntaxError` for a key that is there twice."""
+        pairs = self.listed(self.pair)
+        if len(dict(pairs)) < len(pairs):
+            self.fail("each key once")
+        return dict(pairs)
+
     def integer(self) -> int:
         """Consume an integer without a sign; raise `SqlSyntaxError` if none follows."""
         token = self.peek()

@@ -268,7 +268,7 @@ def _insert(cursor: Cursor, queries: str) -> Insert | None:
         return None
     cursor.take("TABLE")
     table = take_table(cursor) or cursor.fail("a table")
-    options = dict(cursor.listed(cursor.pair)) if _takes_options(cursor) else {}
+    options = cursor.pairs() if _takes_options(cursor) else {}
     partition = cursor.listed(lambda: partition_value(cursor)) if cursor.take("PARTITION") else []
     alias = cursor.identifier() if cursor.take("AS") else None
     by_name = cursor.take("BY", "NAME")

@@ -139,7 +139,7 @@ def _source(cursor: Cursor) -> tuple[str, tuple[tuple[str, str], ...]]:
     if not cursor.take("USING"):
         return "", ()
     source = cursor.identifier().lower()
-    options = tuple(cursor.listed(cursor.pair)) if cursor.take("OPTIONS") else ()
+    options = tuple(cursor.pairs().items()) if cursor.take("OPTIONS") else ()
     cursor.end()
     return source, options
 

@@ -32,9 +32,14 @@ def insert_rows(spark: SparkSession, named: NamedTable, statement: Insert, query
     Args:
         query: returns the rows of a query.
     """
+    _check_partition(statement)
     with reading(named.table):
-        schema = named.table.schema()
-    _check_columns(statement, schema, case_sensitive=is_case_sensitive(spark))
+        if statement.columns is not None:
+            _check_columns(statement, statement.columns, named.table.schema(), case_sensitive=is_case_sensitive(spark))
+        _insert(spark, named, statement, query)
+
+
+def _insert(spark: SparkSession, named: NamedTable, statement: Insert, query: Callable[[str], DataFrame]) -> None:
     rows = query(_with_defaults(spark, named, statement))
     if statement.columns is not None:
         rows = _listed(rows, statement.columns)
@@ -54,8 +59,8 @@ def insert_rows(spark: SparkSession, named: NamedTable, statement: Insert, query
     insert_into(spark, named, Save(named.name.identifiers, rows, call), by_name=by_name, is_statement=True)
 
 
-def _check_columns(insert: Insert, schema: StructType, *, case_sensitive: bool) -> None:
-    """Reject a column that PARTITION or the list of columns names twice, and one in the list that the table lacks."""
+def _check_partition(insert: Insert) -> None:
+    """Reject a column that PARTITION names twice."""
     twice = _named_twice(name for name, _ in insert.partition)
     if twice is not None:
         raise InvalidRequest(
@@ -63,7 +68,11 @@ def _check_columns(insert: Insert, schema: StructType, *, case_sensitive: bool) 
             code="DUPLICATE_KEY",
             column=twice,
         )
-    twice = _named_twice(insert.columns or ())
+
+
+def _check_columns(insert: Insert, columns: Sequence[str], schema: StructType, *, case_sensitive: bool) -> None:
+    """Reject a list of columns that names one twice, or one whose value PARTITION fixes, or one that the table lacks."""
+    twice = _named_twice(columns)
     if twice is not None:
         raise InvalidRequest(
             f"The INSERT into {insert.table} lists the column {twice} twice. Name it once.",
@@ -71,7 +80,7 @@ def _check_columns(insert: Insert, schema: StructType, *, case_sensitive: bool) 
             column=twice,
         )
     fixed = {name.lower() for name, value in insert.partition if value is not None}
-    for column in insert.columns or ():
+    for column in columns:
         if column.lower() in fixed:
             raise InvalidRequest(
                 f"The INSERT into {insert.table} lists the column {column}, whose value is in PARTITION. Name it once.",

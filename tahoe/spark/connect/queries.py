@@ -205,7 +205,7 @@ def _options(cursor: Cursor) -> tuple[tuple[str, str], ...]:
     if not (cursor.comes("WITH") and cursor.peek(1).is_symbol("(")):
         return ()
     cursor.next()
-    return tuple(cursor.listed(cursor.pair))
+    return tuple(cursor.pairs().items())
 
 
 def _sample(cursor: Cursor) -> str:

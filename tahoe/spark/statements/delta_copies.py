@@ -60,11 +60,11 @@ class Clone(DeltaStatement):
             cursor.fail("REPLACE, or IF NOT EXISTS, and not both")
         source = take_table(cursor) or cursor.fail("the table to be cloned")
         version, timestamp = _time_travel(cursor)
-        properties = cursor.listed(cursor.pair) if cursor.take("TBLPROPERTIES") else []
+        properties = cursor.pairs() if cursor.take("TBLPROPERTIES") else {}
         location = cursor.string() if cursor.take("LOCATION") else None
         cursor.end()
         how = "createIfNotExists" if if_not_exists else how
-        return Clone(table, how, source, is_shallow, version, timestamp, tuple(properties), location)
+        return Clone(table, how, source, is_shallow, version, timestamp, tuple(properties.items()), location)
 
     def command(self, spark: SparkSession) -> Command:
         """See `DeltaStatement.command`."""

@@ -70,7 +70,8 @@ def analyze(original: Callable[..., Any], client: Any, method: str, **arguments:
         persisted, plan_id = _SESSIONS[client].persisted, _id_of(arguments.get("relation"))
         if method == "persist":
             persisted.setdefault(plan_id, next(_NUMBERS))
-            _SESSIONS[client].requests[plan_id] = _copied(arguments)
+            if reads_delta(arguments["relation"]):
+                _SESSIONS[client].requests[plan_id] = _copied(arguments)
         for name in _PLANS & arguments.keys():
             _prepare(arguments[name], _SESSIONS[client])
             _set_numbers(sources(arguments[name], persisted, None))

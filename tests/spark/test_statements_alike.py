@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
 from tahoe.base.exceptions import TahoeError
+from tahoe.tables import DeltaTable
 
 
 @pytest.fixture
@@ -37,6 +38,12 @@ def code_with(spark: Any, statement: str, values: Any) -> str:
         spark.sql(statement, args=values).collect()
     error = raised.value
     return error.code if isinstance(error, TahoeError) else str(error.getCondition())
+
+
+def code_of_frame(frame: Any, column: str) -> str:
+    with pytest.raises(PySparkException) as raised:
+        frame.select(column).collect()
+    return str(raised.value.getCondition())
 
 
 class TestSeveralInserts:
@@ -219,6 +226,55 @@ def test_a_statement_is_refused_with_the_error_class_of_delta_spark(
     session: Any, tmp_path: Path, statement: str, code: str
 ) -> None:
     assert code_of(session, statement.replace("{folder}", str(tmp_path))) == code
+
+
+class TestNamesOfColumns:
+    @pytest.mark.parametrize("name", ["t", "default.t", "spark_catalog.default.t"])
+    def test_a_frame_has_the_name_of_its_table(self, session: Any, name: str) -> None:
+        frame, other = session.table("t"), session.read.table("default.u")
+        assert sorted(row.id for row in frame.select(f"{name}.id").collect()) == [1, 2]
+        assert frame.select(f"{name}.*").columns == ["id", "p", "v"]
+        assert frame.join(other, sf.col(f"{name}.id") == sf.col("u.id"), "left").where("u.id IS NULL").count() == 2
+        assert code_of_frame(frame.alias("x"), f"{name}.id") == "UNRESOLVED_COLUMN.WITH_SUGGESTION"
+
+    def test_a_frame_of_a_view_has_its_name(self, session: Any) -> None:
+        session.table("t").createOrReplaceTempView("shown")
+        assert session.table("shown").select("shown.id").count() == 2
+        session.catalog.dropTempView("shown")
+
+    def test_the_source_of_a_merge_has_the_name_of_its_table(self, session: Any) -> None:
+        session.sql("INSERT INTO u VALUES (1, 'z', 5)")
+        target = DeltaTable.forName(session, "t").alias("target")
+        target.merge(session.table("u"), "target.id = u.id").whenMatchedUpdate(set={"v": "u.v"}).execute()
+        assert rows(session, "SELECT id, v FROM t") == [(1, 5.0), (2, 2.0)]
+
+    @pytest.mark.parametrize(
+        ("query", "expected"),
+        [
+            ("SELECT default.t.id FROM t", [(1,), (2,)]),
+            ("SELECT DEFAULT.T.p, `default`.`t`.v FROM spark_catalog.default.t WHERE default.t.id = 1", [("a", 1.0)]),
+            (
+                "SELECT default.t.* FROM default.t LEFT JOIN u ON default.t.id = default.u.id WHERE u.id IS NULL",
+                [(1, "a", 1.0), (2, "b", 2.0)],
+            ),
+            ("SELECT 'default.t.id' FROM t /* default.t.id */ WHERE id = 1", [("default.t.id",)]),
+        ],
+    )
+    def test_columns_of_a_query_have_a_database(self, session: Any, query: str, expected: list[tuple[Any, ...]]) -> None:
+        assert rows(session, query) == expected
+
+    def test_an_alias_hides_the_database(self, session: Any) -> None:
+        assert code_of(session, "SELECT default.t.id FROM t AS x") == "UNRESOLVED_COLUMN.WITH_SUGGESTION"
+
+    def test_columns_of_statements_have_a_database(self, session: Any) -> None:
+        session.sql("INSERT INTO u VALUES (1, 'z', 5), (3, 'z', 5)")
+        session.sql(
+            "MERGE INTO default.t USING default.u ON default.t.id = default.u.id WHEN MATCHED THEN UPDATE SET default.t.v = default.u.v "
+            "WHEN NOT MATCHED THEN INSERT (id, p) VALUES (default.u.id, default.u.p)"
+        )
+        session.sql("UPDATE default.t SET default.t.v = default.t.v + 1 WHERE default.t.id = 1")
+        session.sql("DELETE FROM t WHERE default.t.id = 2")
+        assert rows(session, "SELECT * FROM t") == [(1, "a", 6.0), (3, "z", None)]
 
 
 def test_a_merge_calls_functions_of_sql(session: Any) -> None:

@@ -14,6 +14,9 @@ from itertools import pairwise
 from typing import Any, cast
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.connect.client import SparkConnectClient
+from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
+from pyspark.sql.connect.plan import LogicalPlan, SubqueryAlias
 from pyspark.sql.connect.sql_formatter import SQLStringFormatter
 
 from tahoe.base.exceptions import InvalidRequest
@@ -43,6 +46,7 @@ from tahoe.sql.dml import expression_until
 from tahoe.sql.named_queries import NamedQuery, named_queries
 from tahoe.sql.relation_words import ENDS_OF_FROM, begins_alias
 from tahoe.sql.selects import has_subquery
+from tahoe.sql.short_names import without_databases
 from tahoe.sql.table_name import TableName, name_at
 
 _FUNCTIONS_WITH_FROM = {"EXTRACT", "OVERLAY", "SUBSTR", "SUBSTRING", "TRIM"}
@@ -393,6 +397,12 @@ def with_frames(
     if not delta and not named:
         return head + text, {}
     parts, frames, place = [_escaped(head, named)], dict(named), 0
+    # A placeholder has an alias, and no database.
+    tables = [
+        rows.table.full_name_parts if rows.table is not None else rows.reference.name.parts
+        for rows in delta
+        if rows.reference.needs_alias and rows.reference.name is not None and rows.reference.name.path is None
+    ]
     for number, rows in enumerate(delta):
         key, reference = f"{_PREFIX}{number}", rows.reference
         frames[key] = rows.frame
@@ -400,9 +410,9 @@ def with_frames(
         shown = f" AS {quote_identifier(alias)}" if alias and reference.needs_alias else ""
         sample = f" {reference.sample}" if reference.sample else ""
         space = " " if reference.is_stream else ""  # the name may have been in brackets
-        parts += [_escaped(text[place : reference.start], named), f"{space}{{{key}}}{sample}{shown}"]
+        parts += [_escaped(without_databases(text[place : reference.start], tables), named), f"{space}{{{key}}}{sample}{shown}"]
         place = reference.stop
-    return "".join([*parts, _escaped(text[place:], named)]), frames
+    return "".join([*parts, _escaped(without_databases(text[place:], tables), named)]), frames
 
 
 def with_versions(spark: SparkSession, text: str, versions: dict[TableName, int | None]) -> str:
@@ -432,10 +442,34 @@ def rows_named(spark: SparkSession, parts: Sequence[str], options: Mapping[str, 
         options: of the reader, for a table.
     """
     relation = _delta_relation(spark, parts)
+    if relation is None:
+        return None
     if not isinstance(relation, NamedTable):
-        return relation
+        return _under_name(relation, parts[-1:])
     with with_classes(READERS_OF_TABLES):
-        return _frame(spark, relation.table.url, options)
+        rows = _frame(spark, relation.table.url, options)
+    return rows if relation.is_by_path else _under_name(rows, relation.full_name_parts)
+
+
+def _under_name(rows: DataFrame, parts: Sequence[str]) -> DataFrame:
+    """Return the rows under the name of their table, by which expressions qualify columns: ``t.id``, ``db.t.id``."""
+    frame: Any = rows
+    named: DataFrame = ConnectFrame(_NamedRows(frame._plan, parts), frame.sparkSession)
+    return named
+
+
+class _NamedRows(SubqueryAlias):
+    """The plan of rows under a name with a qualifier, which PySpark's own aliases lack."""
+
+    def __init__(self, child: LogicalPlan, parts: Sequence[str]) -> None:
+        super().__init__(child, parts[-1])
+        self._qualifier = tuple(parts[:-1])
+
+    def plan(self, session: SparkConnectClient) -> Any:
+        """Return the message of the plan."""
+        relation = super().plan(session)
+        relation.subquery_alias.qualifier.extend(self._qualifier)
+        return relation
 
 
 def _frame(spark: SparkSession, url: str, options: Mapping[str, str], *, is_stream: bool = False) -> DataFrame:

@@ -28,7 +28,7 @@ from tahoe.spark.connect.conditions import as_sql
 from tahoe.spark.connect.constants import constant_of, with_identifiers
 from tahoe.spark.connect.insert_statement import insert_rows
 from tahoe.spark.connect.merge import merge
-from tahoe.spark.connect.queries import ReferenceRows, delta_rows, with_frames, with_named_frames, with_versions
+from tahoe.spark.connect.queries import ReferenceRows, delta_rows, references, with_frames, with_named_frames, with_versions
 from tahoe.spark.connect.remote_changes import delete, update
 from tahoe.spark.connect.requests.client_requests import forget_persisted
 from tahoe.spark.connect.view_targets import target_of_view
@@ -36,7 +36,7 @@ from tahoe.spark.connect.views import as_temporary, cache_view, create_temporary
 from tahoe.spark.jvm.local_rows import local_frame
 from tahoe.spark.names.entries import NamedTable, relation_on_server, table_named
 from tahoe.spark.names.error_names import COMMANDS, MERGE_STATEMENTS, with_classes
-from tahoe.spark.names.server_catalog import ServerEntry
+from tahoe.spark.names.server_catalog import SESSION_CATALOG, ServerEntry
 from tahoe.spark.names.settings import setting_of
 from tahoe.spark.names.temporary_views import forget_view, rows_of_view
 from tahoe.spark.statements.create_like import other_format
@@ -49,6 +49,7 @@ from tahoe.sql.described import Describe, Other
 from tahoe.sql.dialect import Cursor, SqlSyntaxError, tokenize
 from tahoe.sql.immediate_statement import ExecuteImmediate, execute_immediate
 from tahoe.sql.parameters import SqlText, Values, all_literals, with_values
+from tahoe.sql.short_names import with_short_names
 from tahoe.sql.table_name import TableName
 from tahoe.sql.view_statements import CacheStatement, ViewStatement, cache_statement, view_statement
 
@@ -257,6 +258,8 @@ class _Statements:
         if named is None or (isinstance(named, ServerEntry) and not named.is_view):
             return None
         self._require_literals()
+        if isinstance(named, NamedTable):
+            statement = with_short_names(statement, _names_in(statement, named))
         table = named.table if isinstance(named, NamedTable) else self._table_of_view(named, statement)
         target = CommandTarget(self._spark, table, statement.alias or _last(statement.table))
         match statement:
@@ -408,6 +411,15 @@ def _insert_into_view(name: str) -> TahoeError:
         code="EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE",
         table=name,
     )
+
+
+def _names_in(statement: dml.Delete | dml.Update | dml.Merge, target: NamedTable) -> list[tuple[str, ...]]:
+    """Return the names by which a statement may qualify columns, with databases: those of its tables that have no alias."""
+    names = [] if statement.alias is not None or target.is_by_path else [target.full_name_parts]
+    if isinstance(statement, dml.Merge):
+        sources = [reference.name.parts for reference in references(statement.source) if reference.name is not None]
+        names += [(SESSION_CATALOG, *parts)[-3:] for parts in sources if len(parts) > 1 and parts[-1] == statement.source_alias]
+    return names
 
 
 def _last(name: TableName) -> str | None:

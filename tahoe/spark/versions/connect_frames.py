@@ -54,7 +54,7 @@ def checkpointed(frame: DataFrame) -> DataFrame:
 def alias_of(frame: DataFrame) -> str | None:
     """Return the alias of a DataFrame; None without one."""
     plan: Any = frame._plan
-    return str(plan._alias) if type(plan).__name__ == "SubqueryAlias" else None
+    return str(plan._alias) if any(kind.__name__ == "SubqueryAlias" for kind in type(plan).__mro__) else None
 
 
 def parsed_type(spark: SparkSession, text: str) -> DataType:

@@ -17,6 +17,8 @@ from tahoe.tables import DeltaTable
 @pytest.fixture
 def session(either_session: Any) -> Iterator[Any]:
     """A session with a partitioned table `t` of two rows, and an empty table `u` with the same columns."""
+    for name in ("t", "u", "made"):
+        either_session.sql(f"DROP TABLE IF EXISTS {name}")  # of another module
     for name in ("t", "u"):
         either_session.sql(f"CREATE TABLE {name} (id INT, p STRING, v DOUBLE) USING delta PARTITIONED BY (p)")
     either_session.sql("INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2)")

@@ -313,7 +313,7 @@ def _creation_clause(cursor: Cursor) -> dict[str, Any]:
     if cursor.take("TBLPROPERTIES"):
         return {"properties": _properties(cursor)}
     if cursor.take("OPTIONS"):
-        return {"options": _once(cursor, cursor.listed(lambda: _pair(cursor, None)))}
+        return {"options": cursor.pairs(lambda: _pair(cursor, None))}
     if not (cursor.take("AS") or cursor.begins_query):
         cursor.fail("USING, PARTITIONED BY, CLUSTER BY, LOCATION, COMMENT, TBLPROPERTIES, OPTIONS or AS")
     return {"head": cursor.text[: cursor.peek().start], "query": cursor.rest().rstrip().rstrip(";")}
@@ -400,13 +400,7 @@ def _generated(cursor: Cursor) -> dict[str, Any]:
 
 def _properties(cursor: Cursor) -> dict[str, str]:
     """Parse ``('key' = 'value', …)``; a value is a text, a number, TRUE or FALSE."""
-    return _once(cursor, cursor.listed(lambda: _pair(cursor, _PROPERTY)))
-
-
-def _once(cursor: Cursor, pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
-    if len(dict(pairs)) < len(pairs):
-        cursor.fail("each key once")
-    return dict(pairs)
+    return cursor.pairs(lambda: _pair(cursor, _PROPERTY))
 
 
 def _pair(cursor: Cursor, unquoted: re.Pattern[str] | None) -> tuple[str, str]:

@@ -156,12 +156,21 @@ class Cursor:
         self.take_symbol("=")
         return key, self.string() if self.peek().kind == STRING else self.next().text
 
-    def pairs(self) -> dict[str, str]:
-        """Consume keys and their values in brackets; raise `SqlSyntaxError` for a key that is there twice."""
-        pairs = self.listed(self.pair)
+    def pairs(self, pair: Callable[[], tuple[str, str]] | None = None) -> dict[str, str]:
+        """Consume keys and their values in brackets; raise `SqlSyntaxError` for a key that is there twice.
+
+        Args:
+            pair: consumes a key and its value; `pair` of the cursor if it is not given.
+        """
+        pairs = self.listed(self.pair if pair is None else pair)
         if len(dict(pairs)) < len(pairs):
             self.fail("each key once")
         return dict(pairs)
+
+    def with_options(self) -> dict[str, str]:
+        """Consume ``WITH (key = value, …)`` if it comes, and not the WITH of a named query; return the options."""
+        has_options = self.comes("WITH") and self.peek(1).is_symbol("(") and self.take("WITH")
+        return self.pairs() if has_options else {}
 
     def integer(self) -> int:
         """Consume an integer without a sign; raise `SqlSyntaxError` if none follows."""

@@ -268,7 +268,7 @@ def _insert(cursor: Cursor, queries: str) -> Insert | None:
         return None
     cursor.take("TABLE")
     table = take_table(cursor) or cursor.fail("a table")
-    options = cursor.pairs() if _takes_options(cursor) else {}
+    options = cursor.with_options()
     partition = cursor.listed(lambda: partition_value(cursor)) if cursor.take("PARTITION") else []
     alias = cursor.identifier() if cursor.take("AS") else None
     by_name = cursor.take("BY", "NAME")
@@ -291,11 +291,6 @@ def _insert(cursor: Cursor, queries: str) -> Insert | None:
     return Insert(
         table, overwrite, queries + query, columns, by_name, tuple(partition), replaced, evolves, source_alias, options, head
     )
-
-
-def _takes_options(cursor: Cursor) -> bool:
-    """Consume the WITH of ``WITH (key = value, …)``, and not that of a named query."""
-    return cursor.comes("WITH") and cursor.peek(1).is_symbol("(") and cursor.take("WITH")
 
 
 def _replaced(cursor: Cursor, alias: str) -> dict[str, str]:

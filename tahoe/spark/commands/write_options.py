@@ -185,6 +185,11 @@ def partitioned_by_expression(column: object) -> Unsupported:
     )
 
 
+def matching_option(options: Mapping[str, str]) -> str | None:
+    """Return the key of ``replaceOn`` or ``replaceUsing`` in the options; None if they have neither."""
+    return next((key for key in options if key.lower() in ("replaceon", "replaceusing")), None)
+
+
 def overwrite_of_matches(text: str) -> Unsupported:
     """Return the error for INSERT OVERWRITE with the option ``replaceOn`` or ``replaceUsing``.
 
@@ -199,7 +204,7 @@ def overwrite_of_matches(text: str) -> Unsupported:
 
 def refuse_matching(options: Mapping[str, str]) -> None:
     """Raise `InvalidRequest` for ``replaceOn`` and ``replaceUsing`` in a writer that creates or replaces a whole table."""
-    name = next((key for key in options if key.lower() in ("replaceon", "replaceusing")), None)
+    name = matching_option(options)
     if name is not None:
         raise InvalidRequest(
             f"The option {name} is for overwrites of some rows of a table, and create(), replace() and createOrReplace() make a "

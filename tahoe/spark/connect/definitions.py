@@ -30,6 +30,7 @@ from tahoe.spark.connect.constants import constant_of
 from tahoe.spark.connect.creation import make_table
 from tahoe.spark.jvm.translate import catalog_string, from_spark_schema, to_spark_schema, with_shown_metadata
 from tahoe.spark.names.entries import NamedTable
+from tahoe.spark.names.options import path_option
 from tahoe.spark.names.server_catalog import rows_of_sql, server_entry
 from tahoe.spark.statements.create_like import definition_of_delta, exists_already, without_view_properties
 from tahoe.spark.statements.create_table import bucketing_not_allowed, expression_not_allowed
@@ -59,7 +60,7 @@ def created(spark: SparkSession, statement: parsed.Create, query: Callable[[], D
     if statement.partition_expression is not None:
         raise expression_not_allowed(statement.partition_expression)
     options = {name: value for name, value in statement.options.items() if name.lower() != "path"}
-    path = next((value for name, value in statement.options.items() if name.lower() == "path"), None)
+    path = path_option(statement.options)
     if path is not None and statement.location is not None:
         raise InvalidRequest(
             f"CREATE TABLE {statement.table} names two folders: LOCATION '{statement.location}' and the option path, '{path}'. Name one.",

@@ -14,7 +14,7 @@ from tahoe.ops.rows.defaults import Defaults
 from tahoe.schema.column_edits import not_there
 from tahoe.schema.types import StructType
 from tahoe.spark.commands.saved import Save
-from tahoe.spark.commands.write_options import WriterCall, overwrite_of_matches
+from tahoe.spark.commands.write_options import WriterCall, matching_option, overwrite_of_matches
 from tahoe.spark.connect.writes_by_name import insert_into
 from tahoe.spark.names.entries import NamedTable
 from tahoe.spark.names.error_names import reading
@@ -44,9 +44,9 @@ def _insert(spark: SparkSession, named: NamedTable, statement: Insert, query: Ca
     if statement.columns is not None:
         rows = _listed(rows, statement.columns)
     options = {**statement.options, **statement.replaced}
-    matched = [text for name, text in statement.options.items() if name.lower() in ("replaceon", "replaceusing")]
-    if statement.overwrite and matched:
-        raise overwrite_of_matches(matched[0])
+    matching = matching_option(statement.options) if statement.overwrite else None
+    if matching is not None:
+        raise overwrite_of_matches(statement.options[matching])
     overwrite = statement.overwrite or bool(statement.replaced)
     if statement.partition:
         rows, condition = _partitioned(rows, named, statement)

@@ -182,7 +182,7 @@ def _reference(cursor: Cursor, *, takes_alias: bool) -> Reference | None:
     if in_brackets:
         cursor.need_symbol(")")
     version, timestamp = _version(cursor)
-    changes, options, sample = take_changes(cursor), _options(cursor), _sample(cursor)
+    changes, options, sample = take_changes(cursor), tuple(cursor.with_options().items()), _sample(cursor)
     return Reference(
         name,
         start,
@@ -202,14 +202,6 @@ def _takes_stream(cursor: Cursor) -> bool:
     """Consume the word STREAM before a name; a table may have that name too."""
     comes = cursor.comes("STREAM") and (cursor.peek(1).is_symbol("(") or begins_alias(cursor.peek(1)))
     return comes and cursor.take("STREAM")
-
-
-def _options(cursor: Cursor) -> tuple[tuple[str, str], ...]:
-    """Consume ``WITH (key = 'value', …)``."""
-    if not (cursor.comes("WITH") and cursor.peek(1).is_symbol("(")):
-        return ()
-    cursor.next()
-    return tuple(cursor.pairs().items())
 
 
 def _sample(cursor: Cursor) -> str:

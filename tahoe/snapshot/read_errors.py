@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
-from tahoe.base.exceptions import CorruptTable, TahoeError
+from tahoe.base.exceptions import CorruptTable, InvalidRequest, TahoeError
 from tahoe.schema.text_validity import is_ascii
 
 OF_DAMAGED_BYTES = (
@@ -112,3 +112,25 @@ def _has_text(data_type: pa.DataType) -> bool:
     if pa.types.is_nested(data_type):
         return any(_has_text(data_type.field(number).type) for number in range(data_type.num_fields))
     return bool(pa.types.is_string(data_type))
+
+
+def no_columns(table: str) -> InvalidRequest:
+    """Return the error of reading a table without columns.
+
+    Args:
+        table: its URL.
+    """
+    return InvalidRequest(
+        f"Table {table} has no columns, so that there is nothing to read. Append rows with mergeSchema, or add columns.",
+        code="DELTA_READ_TABLE_WITHOUT_COLUMNS",
+        table=table,
+    )
+
+
+def no_columns_to_stream(table: str) -> InvalidRequest:
+    """Return the error of a stream of a table without columns."""
+    return InvalidRequest(
+        f"Table {table} has no columns yet, so there is nothing that a stream could read. Write rows, or add columns first.",
+        code="DELTA_SCHEMA_NOT_SET",
+        table=table,
+    )

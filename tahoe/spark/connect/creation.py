@@ -77,12 +77,6 @@ def _new(spark: SparkSession, creation: Creation) -> Table:
     columns = creation.definition.schema if query is None else from_spark_schema(query.schema)
     if query is not None:
         creation = replace(creation, query=lambda: query)
-    if not columns.fields:
-        raise InvalidRequest(
-            f"CREATE TABLE {name} without columns and without a location is not supported in a session of Spark Connect. Give it columns.",
-            code="DELTA_SCHEMA_NOT_PROVIDED",
-            table=name,
-        )
     shown = to_spark_schema(with_shown_metadata(nullable_schema(columns)))
     add_entry(spark, parts, shown, None, creation.definition.comment)
     try:

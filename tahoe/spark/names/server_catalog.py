@@ -22,6 +22,8 @@ from tahoe.expr.tree.predicate import quote_identifier, text_literal
 from tahoe.spark.jvm.translate import catalog_string
 
 SESSION_CATALOG = "spark_catalog"
+_NO_COLUMNS = "col ARRAY<STRING>"
+"""In the entry of a table without columns: the server's catalog needs one. It is the column that Spark gives such entries in Hive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,4 +188,5 @@ def _quoted(parts: Sequence[str]) -> str:
 
 
 def _as_ddl(columns: StructType) -> str:
-    return ", ".join(f"{quote_identifier(column.name)} {catalog_string(column.dataType, quote_identifier)}" for column in columns)
+    texts = [f"{quote_identifier(column.name)} {catalog_string(column.dataType, quote_identifier)}" for column in columns]
+    return ", ".join(texts) or _NO_COLUMNS

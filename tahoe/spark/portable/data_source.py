@@ -44,6 +44,7 @@ from tahoe.settings.dataframe_options import warn_of_range_without_feed
 from tahoe.snapshot.arrow_reader import ReadTask
 from tahoe.snapshot.changes import Bounds, ChangedFile, Feed, feed, feed_schema
 from tahoe.snapshot.data_reader import DataFiles
+from tahoe.snapshot.read_errors import no_columns
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.write_options import Insert, WriterCall, insert_request
 from tahoe.spark.executors import worker
@@ -167,7 +168,7 @@ class DeltaDataSource(Sent, DataSource):
     def _columns(self, snapshot: Snapshot) -> StructType:
         """Return the table's columns; only those that the query may read, if it has their names."""
         names = _names_of_query(self._options)
-        if names is None:
+        if names is None or not snapshot.schema.fields:
             return snapshot.schema
         columns = [column for column in snapshot.schema if column.name.lower() in names]
         return StructType(tuple(columns or [min(snapshot.schema, key=_width)]))
@@ -242,6 +243,8 @@ class _Reader(_PlannedReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         assert self._planned is not None
+        if not self._planned.schema.fields:
+            raise no_columns(self._planned.store.url)
         scan = self._planned.scan(self._predicate)
         parts = [_Tasks(tasks) for tasks in (binned(scan.tasks()) if self._metadata is None else binned(scanned_files(scan)))]
         if parts:

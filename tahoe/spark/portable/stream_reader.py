@@ -23,6 +23,7 @@ from tahoe.api.table import Table
 from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.log.history import parse_timestamp
 from tahoe.snapshot.changes import ChangedFile, feed_schema
+from tahoe.snapshot.read_errors import no_columns_to_stream
 from tahoe.snapshot.scan import BareVersion
 from tahoe.spark.executors import worker
 from tahoe.spark.executors.data_source_tasks import binned, rows_of_batch
@@ -59,7 +60,8 @@ def stream_reader(table: Table, version: int | None, schema: SparkStruct, option
         schema: Spark's schema.
 
     Raises: the errors of `tahoe.spark.stream.stream_options.stream_options`; `Unsupported` (``TAHOE_OPTION_NOT_SUPPORTED``) for schema
-        tracking and event time order, and for batch limits on Spark versions without them.
+        tracking and event time order, and for batch limits on Spark versions without them; `InvalidRequest` (``DELTA_SCHEMA_NOT_SET``) for a
+        table without columns.
     """
     path = option_of(options, "path", "")
     if "@" in path and not table.exists() and travelling(ReadRequest(path)) is not None:
@@ -73,6 +75,8 @@ def stream_reader(table: Table, version: int | None, schema: SparkStruct, option
     if requested.with_event_time_order:
         raise _unsupported("withEventTimeOrder", "Spark does not pass the watermark of the query to a Python data source")
     snapshot = table.snapshot(version)
+    if not snapshot.schema.fields:
+        raise no_columns_to_stream(table.url)
     columns = feed_schema(snapshot.schema) if requested.read_change_feed else snapshot.schema
     if schema.names != list(columns.names):
         raise InvalidRequest(

@@ -19,7 +19,7 @@ from weakref import WeakSet, WeakValueDictionary
 
 import pyarrow as pa
 
-from tahoe.base.exceptions import CorruptTable, InvalidRequest
+from tahoe.base.exceptions import CorruptTable
 from tahoe.base.lazy import pc
 from tahoe.expr.tree.predicate import Predicate, all_of
 from tahoe.log.checksum import VersionChecksum, read_checksum
@@ -28,6 +28,7 @@ from tahoe.protocol.features import Feature
 from tahoe.protocol.skipping import keep
 from tahoe.schema.collations import physical_collations
 from tahoe.schema.types import PrimitiveType, StructField, StructType
+from tahoe.snapshot.read_errors import no_columns
 from tahoe.snapshot.row_statistics import RowStatistics
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.executors.row_tasks import CHOSEN
@@ -229,12 +230,7 @@ class FileIndex(Proxied):
     def files_of(self, partition: Sequence[Filter], data: Sequence[Filter]) -> pa.Table:
         """Return the files that a scan with these filters must read. Raises `InvalidRequest` for a table without columns."""
         if not self._snapshot.schema.fields:
-            raise InvalidRequest(
-                f"Table {self._snapshot.store.url} has no columns, so that there is nothing to read. Append rows with mergeSchema, or add "
-                "columns.",
-                code="DELTA_READ_TABLE_WITHOUT_COLUMNS",
-                table=self._snapshot.store.url,
-            )
+            raise no_columns(self._snapshot.store.url)
         exact = [(condition, filter_predicate(condition, self._names, exact=True)) for condition in partition]
         loose = [filter_predicate(condition, self._names, exact=False) for condition in data]
         parts = [predicate for predicate in (*(part for _, part in exact), *loose) if predicate is not None]

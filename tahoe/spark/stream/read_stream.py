@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tahoe.api.table import Table
 from tahoe.base.exceptions import InvalidRequest, TahoeError
+from tahoe.snapshot.read_errors import no_columns_to_stream
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.compiled import compiled_object
@@ -73,11 +74,7 @@ def read_stream(
 
 def _columns(jvm: Jvm, snapshot: Snapshot, options: SourceOptions) -> JavaObject:
     if not snapshot.schema.fields:
-        raise InvalidRequest(
-            f"Table {snapshot.store.url} has no columns yet, so there is nothing that a stream could read. Write rows, or add columns first.",
-            code="DELTA_SCHEMA_NOT_SET",
-            table=snapshot.store.url,
-        )
+        raise no_columns_to_stream(snapshot.store.url)
     columns = shown_schema(snapshot, read_change_feed=options.read_change_feed)
     check_column_types(columns)
     return jvm.data_type(columns.to_json())

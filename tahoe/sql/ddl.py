@@ -173,6 +173,14 @@ class CommentOn:
 
 
 @dataclass(frozen=True, slots=True)
+class SetLocation:
+    """``ALTER TABLE t SET LOCATION '…'``."""
+
+    table: TableName
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
 class Truncate:
     """``TRUNCATE TABLE t [PARTITION (…)]``.
 
@@ -196,6 +204,7 @@ TableStatement = (
     | UnsetProperties
     | ClusterBy
     | CommentOn
+    | SetLocation
     | Truncate
     | Describe
     | Other
@@ -451,6 +460,8 @@ def _alter(cursor: Cursor) -> TableStatement | None:
         return RenameColumn(table, column, name)
     if cursor.take("SET", "TBLPROPERTIES"):
         return SetProperties(table, _properties(cursor))
+    if cursor.take("SET", "LOCATION"):
+        return SetLocation(table, cursor.string())
     if cursor.take("UNSET", "TBLPROPERTIES"):
         cursor.take("IF", "EXISTS")
         return UnsetProperties(table, tuple(cursor.listed(lambda: cursor.key())))

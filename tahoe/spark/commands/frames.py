@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import (
@@ -19,9 +19,7 @@ from pyspark.sql.types import (
 )
 
 from tahoe.api.table import Table
-from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.local_rows import local_frame
-from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.storage import hadoop_path
 
 
@@ -55,30 +53,14 @@ def detail_rows(table: Table, name: str | None = None) -> list[tuple[object, ...
     return [tuple(_plain(detail[column.name], column.dataType) for column in DETAIL)]
 
 
-def detail_rows_of_entry(jvm: Jvm, entry: JavaObject, name: str) -> list[tuple[object, ...]]:
-    """Return the row of `detail_frame` for a table of another format, from the fields of its catalog entry.
-
-    Args:
-        entry: the ``CatalogTable``.
-        name: the table's name with its catalog.
-    """
-    uri = entry.storage().locationUri()
-    detail: dict[str, object] = {
-        "format": str(entry.provider().get()) if entry.provider().isDefined() else None,
-        "name": name,
-        "description": str(entry.comment().get()) if entry.comment().isDefined() else "",
-        "location": str(uri.get().toString()) if uri.isDefined() else None,
-        "createdAt": datetime.fromtimestamp(entry.createTime() / 1000, UTC),
-        "partitionColumns": [str(column) for column in items(entry.partitionColumnNames())],
-        "properties": jvm.dictionary(entry.properties()),
-    }
-    return [tuple(detail.get(column.name) for column in DETAIL)]
-
-
 def detail_rows_of_folder(path: str) -> list[tuple[object, ...]]:
     """Return the row of `detail_frame` for a folder without a Delta table, as delta-spark has it: only the location is known."""
-    detail: dict[str, object] = {"location": path, "properties": {}}
-    return [tuple(detail.get(column.name) for column in DETAIL)]
+    return detail_rows_of_fields({"location": path, "properties": {}})
+
+
+def detail_rows_of_fields(fields: Mapping[str, object]) -> list[tuple[object, ...]]:
+    """Return the row of `detail_frame` with these fields; the others are null."""
+    return [tuple(fields.get(column.name) for column in DETAIL)]
 
 
 def text_columns(*names: str) -> StructType:

@@ -43,6 +43,7 @@ from tahoe.spark.statements.create_like import other_format
 from tahoe.spark.statements.registry import parse
 from tahoe.spark.statements.rejected import directory_rejection, rejection, rejection_of
 from tahoe.spark.statements.statement_types import DeltaStatement
+from tahoe.spark.statements.whole_table import move, require_name
 from tahoe.sql import ddl, dml
 from tahoe.sql.catalog_ddl import CatalogDdl, catalog_ddl, names_in_script
 from tahoe.sql.described import Describe, Other
@@ -349,6 +350,9 @@ class _Statements:
             case ddl.Truncate():
                 named.table.snapshot()  # a missing table has another error class here than in commands that change rows
                 run_row_command(CommandTarget(self._spark, named.table), "TRUNCATE", stage_truncate)
+            case ddl.SetLocation():
+                require_name(named)
+                move(self._spark, named, statement.location)
             case Describe():
                 columns, rows = definitions.described(self._spark, named, statement)
                 return local_frame(self._spark, rows, columns)

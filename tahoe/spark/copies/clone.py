@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType as SparkStruct
 
 from tahoe.api.table import Table
 from tahoe.base.exceptions import InvalidRequest, NotFound
@@ -23,6 +24,7 @@ from tahoe.ops.copies.iceberg_table import IcebergRequest, iceberg_table
 from tahoe.ops.copies.parquet_folder import parquet_table
 from tahoe.schema.types import StructType
 from tahoe.spark.commands.row_command import user_metadata_of
+from tahoe.spark.copies.catalog_table import catalog_table
 from tahoe.spark.copies.convert import folder_of_entry, folder_request, source_folder
 from tahoe.spark.executors.shipped import raised, run_on
 from tahoe.spark.jvm.bridge import JavaObject, is_classic
@@ -30,7 +32,7 @@ from tahoe.spark.jvm.errors import quiet_errors
 from tahoe.spark.jvm.job_progress import jobs_shown_by
 from tahoe.spark.jvm.storage import hadoop_path, table_at
 from tahoe.spark.jvm.translate import to_spark_schema
-from tahoe.spark.names.entries import entry_at, entry_of, is_delta, location_of, path_of, table_named
+from tahoe.spark.names.entries import entry_at, is_delta, location_of, path_of, table_named
 from tahoe.spark.names.new_entries import (
     full_identifier,
     is_view,
@@ -39,7 +41,7 @@ from tahoe.spark.names.new_entries import (
     uri_of_new,
     uri_of_text,
 )
-from tahoe.spark.names.server_catalog import add_entry, full_parts, managed_location, server_entry
+from tahoe.spark.names.server_catalog import add_entry, drop_entry, full_parts, managed_location, server_entry, set_columns
 from tahoe.spark.names.settings import look_at_settings
 from tahoe.spark.names.snapshots import parsed_timestamp
 from tahoe.store.location import table_url
@@ -133,12 +135,21 @@ def _on_server(spark: SparkSession, request: NamedCloneRequest, source: Table | 
         return ([] if request.clone.how == "createIfNotExists" else _rows(_cloned(spark, request, target, source))), target
     if request.clone.how == "replace":
         raise _missing(name)
-    parts = full_parts(spark, request.target)
-    location = managed_location(spark, parts) if request.location is None else request.location
-    target = table_at(spark, location, {})
-    rows = _rows(_cloned(spark, request, target, source))
-    # An external entry: Spark creates managed ones only in empty folders.
-    add_entry(spark, parts, to_spark_schema(target.schema()), location)
+    parts, location = full_parts(spark, request.target), request.location
+    target = table_at(spark, managed_location(spark, parts) if location is None else location, {})
+    if location is None:  # Spark creates an entry of a managed table only for an empty folder
+        add_entry(spark, parts, SparkStruct(), None)
+    try:
+        rows = _rows(_cloned(spark, request, target, source))
+    except BaseException:
+        if location is None:
+            drop_entry(spark, parts)
+        raise
+    columns = to_spark_schema(target.schema())
+    if location is None:
+        set_columns(spark, parts, columns)
+    else:
+        add_entry(spark, parts, columns, location)
     return rows, target
 
 
@@ -199,13 +210,10 @@ def _source(spark: SparkSession, request: NamedCloneRequest, table: Table | None
 
 
 def _folder(spark: SparkSession, request: NamedCloneRequest, progress: Progress) -> CloneSource:
-    entry, name = entry_of(spark, request.source) if is_classic(spark) else None, ".".join(request.source)
+    entry, name = catalog_table(spark, request.source), ".".join(request.source)
     if entry is not None:
-        provider = str(entry.provider().get()).lower() if entry.provider().isDefined() else "view"
-        table, name = (
-            table_at(spark, location_of(entry), {}) if provider == "parquet" else None,
-            str(entry.identifier().unquotedString()),
-        )
+        provider, name = "view" if entry.is_view else entry.provider, entry.name
+        table = table_at(spark, entry.location, {}) if provider == "parquet" else None
     else:
         provider, path = source_folder(spark, request.source)
         table = table_at(spark, path, {}) if provider in ("parquet", "iceberg") else None

@@ -18,24 +18,19 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType as SparkStruct
 
 from tahoe.api.table import Table
-from tahoe.base.exceptions import InvalidRequest, NotFound, Unsupported
+from tahoe.base.exceptions import InvalidRequest, NotFound
 from tahoe.base.progress import Progress, shown
 from tahoe.ops.copies.convert import Converted, ConvertRequest, convert
 from tahoe.ops.copies.iceberg_table import IcebergRequest, iceberg_table, refuse_partition_columns
 from tahoe.ops.copies.parquet_folder import ConvertibleTable, FolderRequest, parquet_table
-from tahoe.schema.types import DataType, StructField, StructType, schema_from_json
+from tahoe.schema.types import DataType, StructField, StructType
 from tahoe.spark.commands.row_command import user_metadata_of
 from tahoe.spark.commands.write_options import WriterCall, insert_request
-from tahoe.spark.jvm.bridge import JavaObject, Jvm, is_classic
-from tahoe.spark.jvm.records import copied, items
+from tahoe.spark.copies.catalog_table import CatalogTable, catalog_table
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.jvm.translate import from_spark_schema
-from tahoe.spark.names.entries import entry_of, is_delta, location_of
-from tahoe.spark.names.new_entries import is_view
-from tahoe.spark.names.server_catalog import server_entry
 from tahoe.spark.names.settings import is_on, settings_of
 from tahoe.spark.versions.connect_frames import parsed_type
-from tahoe.store.location import split_url, table_url
 
 _CONF = "spark.databricks.delta.convert."
 _HIVE_PARQUET = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
@@ -61,7 +56,7 @@ def convert_named(
             errors of `tahoe.ops.copies.convert.convert` and `tahoe.ops.copies.iceberg_table.iceberg_table`.
         NotFound: ``TABLE_OR_VIEW_NOT_FOUND``.
     """
-    entry = entry_of(spark, parts) if is_classic(spark) else None
+    entry = catalog_table(spark, parts)
     if isinstance(partition_schema, str):
         partition_schema = cast(SparkStruct, parsed_type(spark, partition_schema))
     columns = None if partition_schema is None else from_spark_schema(partition_schema)
@@ -90,7 +85,6 @@ def source_folder(spark: SparkSession, parts: Sequence[str]) -> tuple[str, str]:
     Raises:
         InvalidRequest: ``DELTA_MISSING_PROVIDER_FOR_CONVERT``: a path without a format.
         NotFound: ``TABLE_OR_VIEW_NOT_FOUND``: a name that the catalog lacks.
-        Unsupported: ``TAHOE_SPARK_CONNECT``: a table of the catalog of a Spark Connect server.
     """
     name = ".".join(parts)
     if len(parts) == 2 and "/" in parts[1]:
@@ -99,16 +93,6 @@ def source_folder(spark: SparkSession, parts: Sequence[str]) -> tuple[str, str]:
         raise InvalidRequest(
             f"CONVERT TO DELTA only supports parquet tables. Please rewrite your target as parquet.`{name}` if it's a parquet directory.",
             code="DELTA_MISSING_PROVIDER_FOR_CONVERT",
-            table=name,
-        )
-    entry = None if is_classic(spark) else server_entry(spark, parts)
-    if entry is not None and entry.is_delta:
-        return "delta", entry.location
-    if entry is not None:
-        raise Unsupported(
-            f"In a session of Spark Connect, '{name}' cannot be cloned or converted by its name: its entry in the server's catalog, with its "
-            f"partitions, would have to change too. Name its folder: {entry.provider}.`{entry.location}`, or use a classic session.",
-            code="TAHOE_SPARK_CONNECT",
             table=name,
         )
     raise NotFound(
@@ -162,35 +146,37 @@ def _other_format(name: str, provider: str) -> InvalidRequest:
 # -- tables of the catalog -----------------------------------------------------------------------------------------------------
 
 
-def _of_catalog(spark: SparkSession, entry: JavaObject, columns: StructType | None, statistics: bool) -> Table:
-    name = str(entry.identifier().unquotedString())
-    if is_view(entry):
+def _of_catalog(spark: SparkSession, entry: CatalogTable, columns: StructType | None, statistics: bool) -> Table:
+    if entry.is_view:
         raise InvalidRequest(
-            f"Operation not allowed: `Converting a view to a Delta table` is not supported: {name} is a view. Convert the table below it.",
+            f"Operation not allowed: `Converting a view to a Delta table` is not supported: {entry.name} is a view. "
+            "Convert the table below it.",
             code="DELTA_OPERATION_NOT_ALLOWED",
-            table=name,
+            table=entry.name,
         )
-    table = table_at(spark, location_of(entry), {})
-    if is_delta(entry):
+    table = table_at(spark, entry.location, {})
+    if entry.is_delta:
         return table
-    _check_parquet(entry, name)
-    partitioning = _partition_schema(entry)
+    if not entry.is_parquet:
+        raise _other_format(entry.name, entry.provider)
+    partitioning = entry.partition_schema()
     if columns is not None and [_plain(column) for column in columns] != [_plain(column) for column in partitioning]:
         raise InvalidRequest(
             f"CONVERT TO DELTA was called with a partition schema different from the partition schema inferred from the catalog, please "
             f"avoid providing the schema so that the partition schema can be chosen from the catalog: catalog {partitioning}, provided "
-            f"{columns}; table {name}.",
+            f"{columns}; table {entry.name}.",
             code="DELTA_UNEXPECTED_PARTITION_SCHEMA_FROM_USER",
-            table=name,
+            table=entry.name,
         )
-    properties = {key: value for key, value in Jvm.of(spark).dictionary(entry.properties()).items() if key != _TRANSIENT}
+    entry.check_can_become_delta()
+    properties = entry.properties()
     if table.begin().snapshot is not None:
-        _adopt_properties(spark, table, name, properties)
+        _adopt_properties(spark, table, entry.name, properties)
     else:
         folder = folder_of_entry(spark, entry, table, folder_request(spark, partitioning, statistics, properties))
-        request = ConvertRequest(statistics, folder.configuration, _names(columns), str(entry.identifier().toString()))
+        request = ConvertRequest(statistics, folder.configuration, _names(columns), entry.quoted)
         _convert(spark, table, partial(parquet_table, table.store, folder), request)
-    _become_delta(spark, entry)
+    entry.become_delta()
     return table
 
 
@@ -198,52 +184,22 @@ def _plain(column: StructField) -> tuple[str, DataType]:
     return column.name, column.data_type
 
 
-def _check_parquet(entry: JavaObject, name: str) -> None:
-    provider = str(entry.provider().get()).lower() if entry.provider().isDefined() else "unknown"
-    serde = entry.storage().serde()
-    if provider != "parquet" and not (provider == "hive" and serde.isDefined() and str(serde.get()) == _HIVE_PARQUET):
-        raise _other_format(name, provider)
-
-
-def _partition_schema(entry: JavaObject) -> StructType:
-    return schema_from_json(str(entry.partitionSchema().json()))
-
-
-def folder_of_entry(spark: SparkSession, entry: JavaObject, table: Table, request: FolderRequest) -> FolderRequest:
+def folder_of_entry(spark: SparkSession, entry: CatalogTable, table: Table, request: FolderRequest) -> FolderRequest:
     """Return the request with the columns and the partitions in the catalog."""
-    request = replace(request, partition_schema=_partition_schema(entry))
+    request = replace(request, partition_schema=entry.partition_schema())
     if _is_on(spark, "useCatalogSchema", True):
-        request = replace(request, schema=schema_from_json(str(entry.schema().json())))
+        request = replace(request, schema=entry.schema())
     if not request.partition_schema.fields or not _is_on(spark, "useCatalogPartitions", True):
         return request
-    folders = _partition_folders(spark, entry, table)
+    folders = entry.folders_below(table.url)
     if not folders:
         raise InvalidRequest(
-            f"CONVERT TO DELTA: no partition information was found in the catalog for table {entry.identifier().unquotedString()}. Let "
-            f"the catalog find them (MSCK REPAIR TABLE), or set {_CONF}useCatalogPartitions to false, so that the folders define "
-            "the partitions.",
+            f"CONVERT TO DELTA: no partition information was found in the catalog for table {entry.name}. Let the catalog find them "
+            f"(MSCK REPAIR TABLE), or set {_CONF}useCatalogPartitions to false, so that the folders define the partitions.",
             code="DELTA_CONVERSION_NO_PARTITION_FOUND",
-            table=str(entry.identifier().unquotedString()),
+            table=entry.name,
         )
     return replace(request, folders=frozenset(folders))
-
-
-def _partition_folders(spark: SparkSession, entry: JavaObject, table: Table) -> list[str]:
-    """Return the folders of the partitions in the catalog, relative to the table's folder."""
-    catalog, jvm = spark._jsparkSession.sessionState().catalog(), Jvm.of(spark)
-    root, folders = split_url(table.url), []
-    for partition in items(catalog.listPartitions(entry.identifier(), jvm.option(None))):
-        scheme, authority, path = split_url(table_url(location_of(copied(entry, storage=partition.storage()))))
-        if (scheme, authority) != root[:2] or not path.startswith(f"{root[2]}/"):
-            raise Unsupported(
-                f"The catalog has a partition of {entry.identifier().unquotedString()} at {scheme}://{authority}/{path}, which is not below "
-                f"the table's folder {table.url}: paths of a table never leave its folder. Move the partition there first.",
-                code="TAHOE_PATH_OUTSIDE_TABLE",
-                table=table.url,
-                path=path,
-            )
-        folders.append(path[len(root[2]) + 1 :])
-    return folders
 
 
 def _adopt_properties(spark: SparkSession, table: Table, name: str, properties: Mapping[str, str]) -> None:
@@ -261,16 +217,3 @@ def _adopt_properties(spark: SparkSession, table: Table, name: str, properties: 
             table=name,
         )
     table.set_properties(dict(properties))
-
-
-def _become_delta(spark: SparkSession, entry: JavaObject) -> None:
-    """Change the entry's provider to delta; all other metadata is in the log."""
-    jvm, catalog = Jvm.of(spark), spark._jsparkSession.sessionState().catalog()
-    nothing = jvm.option(None)
-    storage = copied(entry.storage(), inputFormat=nothing, outputFormat=nothing, serde=nothing)
-    empty = jvm.java_class("org.apache.spark.sql.types.StructType")()
-    changed = copied(
-        entry, provider=jvm.option("delta"), schema=empty, partitionColumnNames=jvm.seq(), properties=jvm.map({}), storage=storage
-    )
-    catalog.alterTable(changed)
-    catalog.refreshTable(entry.identifier())

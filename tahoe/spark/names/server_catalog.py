@@ -166,7 +166,7 @@ def add_entry(
 
     Raises PySpark's ``AnalysisException`` if the name exists.
     """
-    place = "" if location is None else f" LOCATION '{location.replace(chr(39), chr(92) + chr(39))}'"
+    place = "" if location is None else f" LOCATION {text_literal(location)}"
     described = "" if comment is None else f" COMMENT {text_literal(comment)}"
     plain_sql(spark, f"CREATE TABLE {_quoted(parts)} ({_as_ddl(columns)}) USING delta{place}{described}")
 
@@ -176,6 +176,11 @@ def set_columns(spark: SparkSession, parts: Sequence[str], columns: StructType) 
     described = {str(row[0]): str(row[1]) for row in rows_of_sql(spark, f"DESCRIBE TABLE {_quoted(parts)}")}
     if described != {column.name: column.dataType.simpleString() for column in columns}:
         plain_sql(spark, f"ALTER TABLE {_quoted(parts)} REPLACE COLUMNS ({_as_ddl(columns)})")
+
+
+def set_location(spark: SparkSession, parts: Sequence[str], location: str) -> None:
+    """Give the entry of a Delta table another location, a path or URL."""
+    plain_sql(spark, f"ALTER TABLE {_quoted(parts)} SET LOCATION {text_literal(location)}")
 
 
 def drop_entry(spark: SparkSession, parts: Sequence[str]) -> None:

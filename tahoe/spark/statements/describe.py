@@ -29,15 +29,16 @@ from tahoe.spark.commands.frames import (
     DETAIL,
     HISTORY,
     detail_rows,
-    detail_rows_of_entry,
+    detail_rows_of_fields,
     detail_rows_of_folder,
     history_rows,
     text_columns,
 )
-from tahoe.spark.jvm.bridge import JavaObject, Jvm, is_classic
+from tahoe.spark.copies.catalog_table import catalog_table
+from tahoe.spark.jvm.bridge import JavaObject
 from tahoe.spark.jvm.records import items
 from tahoe.spark.jvm.translate import to_spark_schema
-from tahoe.spark.names.entries import NamedTable, entry_of, has_entry
+from tahoe.spark.names.entries import NamedTable, has_entry
 from tahoe.spark.names.error_names import NO_TABLE, reading
 from tahoe.spark.statements.command import Command, Rows
 from tahoe.spark.statements.statement_types import Resolve, SparkStatement, TableStatement, delta_statements, on_table
@@ -311,11 +312,8 @@ class DescribeDetail(TableStatement):
 
     def on_other_table(self, spark: SparkSession) -> Command | None:
         """Return the rows of a table of another format, from its catalog entry."""
-        entry = entry_of(spark, self.table.identifiers) if is_classic(spark) else None
-        if entry is None:
-            return None
-        name = str(entry.qualifiedName())
-        return self._command(lambda: detail_rows_of_entry(Jvm.of(spark), entry, name))
+        entry = catalog_table(spark, self.table.identifiers)
+        return None if entry is None else self._command(lambda: detail_rows_of_fields(entry.details()))
 
 
 @dataclass(frozen=True, slots=True)

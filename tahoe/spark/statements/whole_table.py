@@ -7,6 +7,7 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
+from tahoe.api.table import Table
 from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.ops.rows.truncate import stage_truncate
 from tahoe.snapshot.snapshot import Snapshot
@@ -16,6 +17,7 @@ from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.jvm.translate import with_shown_metadata
 from tahoe.spark.names.entries import NamedTable, location_of
 from tahoe.spark.names.new_entries import uri_of_text
+from tahoe.spark.names.server_catalog import set_location
 from tahoe.spark.names.settings import assumes_if_exists
 from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.statement_types import SparkStatement, on_table
@@ -83,13 +85,8 @@ def _set_location(spark: SparkSession, plan: JavaObject, target: Target) -> Call
             code="DELTA_OPERATION_NOT_ALLOWED",
             table=str(named.name),
         )
-    if named.entry is None:
-        raise InvalidRequest(
-            f"{named.name} names a table by its place, which cannot be set. Use the table's name in the catalog.",
-            code="DELTA_CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER",
-            table=str(named.name),
-        )
-    return partial(_move, spark, named, str(plan.location()))
+    require_name(named)
+    return partial(move, spark, named, str(plan.location()))
 
 
 def _refresh(spark: SparkSession, plan: JavaObject, target: Target) -> Callable[[], None]:
@@ -119,12 +116,32 @@ TABLE_STATEMENTS = (
 )
 
 
-def _move(spark: SparkSession, named: NamedTable, location: str) -> None:
-    """Change the entry to another Delta table with the same columns."""
-    entry, jvm = named.entry, Jvm.of(spark)
-    assert entry is not None
-    moved = copied(entry, storage=copied(entry.storage(), locationUri=jvm.option(uri_of_text(spark, location))))
-    other = table_at(spark, location_of(moved), {})
+def require_name(named: NamedTable) -> None:
+    """Raise `InvalidRequest` (``DELTA_CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER``) for a table that is named by its path."""
+    if named.is_by_path:
+        raise InvalidRequest(
+            f"{named.name} names a table by its place, which cannot be set. Use the table's name in the catalog.",
+            code="DELTA_CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER",
+            table=str(named.name),
+        )
+
+
+def move(spark: SparkSession, named: NamedTable, location: str) -> None:
+    """Change the entry of a table to another Delta table with the same columns, in both kinds of session.
+
+    Raises `InvalidRequest` (``DELTA_MISSING_DELTA_TABLE``, ``DELTA_SET_LOCATION_SCHEMA_MISMATCH``).
+    """
+    entry = named.entry
+    if entry is None:
+        _check_other(spark, named, table_at(spark, location, {}))
+        set_location(spark, named.full_name_parts, location)
+        return
+    moved = copied(entry, storage=copied(entry.storage(), locationUri=Jvm.of(spark).option(uri_of_text(spark, location))))
+    _check_other(spark, named, table_at(spark, location_of(moved), {}))
+    spark._jsparkSession.sessionState().catalog().alterTable(moved)
+
+
+def _check_other(spark: SparkSession, named: NamedTable, other: Table) -> None:
     if not other.exists():
         raise InvalidRequest(
             f"There is no Delta table at {other.url}, where {named.name} shall be. Name the folder of one.",
@@ -133,7 +150,6 @@ def _move(spark: SparkSession, named: NamedTable, location: str) -> None:
         )
     if str(spark.conf.get(_BYPASS, "false")).lower() != "true":
         _check_same(str(named.name), named.table.snapshot(), other.snapshot())
-    spark._jsparkSession.sessionState().catalog().alterTable(moved)
 
 
 def _check_same(name: str, current: Snapshot, moved: Snapshot) -> None:

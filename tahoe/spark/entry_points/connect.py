@@ -50,6 +50,7 @@ from tahoe.spark.entry_points.catalog_methods import requested_creation, table_e
 from tahoe.spark.entry_points.catalog_statements import wrap_statements
 from tahoe.spark.entry_points.connect_input_files import wrap_input_files
 from tahoe.spark.entry_points.connect_streams import wrap_streams
+from tahoe.spark.entry_points.connect_subqueries import views_of_subqueries
 from tahoe.spark.entry_points.merging import wrap_merge_into
 from tahoe.spark.entry_points.reading import single_path
 from tahoe.spark.entry_points.wrapping import bound_arguments, enabled_table, is_delta, is_enabled, mark_enabled, wrap, wrap_newer
@@ -84,7 +85,7 @@ def enable_connect(spark: Any, *, through_server: bool = False) -> None:
         reach_storage_by(spark, partial(server_store, spark))
     if serve(spark):
         spark.conf.set(_FILTERS, "true")
-        client_requests.enable(spark)
+        client_requests.enable(spark, views_of_subqueries)
     after_remote_commits(client_requests.persist_again, compact_after)
     wrap(SparkConnectClient, "_execute_and_fetch_as_iterator", client_requests.execute)
     wrap(SparkConnectClient, "_analyze", client_requests.analyze)

@@ -10,10 +10,10 @@ All reads of a table in one request read one version (`tahoe.spark.connect.reque
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
+from typing import Any, Protocol
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
 from tahoe.spark.connect.requests.file_functions import FILE_FUNCTIONS, refuse_file_functions
@@ -32,24 +32,40 @@ _PLANS = {"plan", "relation", "other"}
 """The arguments of ``SparkConnectClient._analyze`` that are plans or relations."""
 
 
+class SubqueryViews(Protocol):
+    """The temporary views that a request reads in place of Delta tables (`tahoe.spark.entry_points.connect_subqueries`)."""
+
+    def restore(self, message: Any) -> None:
+        """Put the user's texts into a plan that the server returns."""
+
+    def drop(self) -> None:
+        """Drop the views."""
+
+
 @dataclass(frozen=True, slots=True)
 class _ClientSession:
     """A session with Tahoe.
 
     Args:
         spark: a reference to the session, which refers to the client.
+        views_of_subqueries: creates the views that the subqueries in a plan's expressions read, and changes their texts.
         persisted: the ids of the plans that the server keeps in memory, each with the number of its reads, by which the server finds it.
         requests: the arguments with which these plans were persisted, by their ids.
     """
 
     spark: ReferenceType[Any]
+    views_of_subqueries: Callable[[Any, Any], SubqueryViews | None]
     persisted: dict[int, int] = field(default_factory=dict)
     requests: dict[int, dict[str, Any]] = field(default_factory=dict)
 
 
-def enable(spark: Any) -> None:
-    """Set the options of reads in the requests of a session of Spark Connect."""
-    _SESSIONS.setdefault(spark.client, _ClientSession(ref(spark)))
+def enable(spark: Any, views_of_subqueries: Callable[[Any, Any], SubqueryViews | None]) -> None:
+    """Set the options of reads in the requests of a session of Spark Connect.
+
+    Args:
+        views_of_subqueries: creates the views that the subqueries in a plan's expressions read, and changes their texts.
+    """
+    _SESSIONS.setdefault(spark.client, _ClientSession(ref(spark), views_of_subqueries))
 
 
 def is_enabled(client: Any) -> bool:
@@ -59,13 +75,18 @@ def is_enabled(client: Any) -> bool:
 
 def execute(original: Callable[..., Any], client: Any, request: Any, *positional: Any, **named: Any) -> Any:
     """Run ``SparkConnectClient._execute_and_fetch_as_iterator`` with the options in the request's plan."""
-    if client in _SESSIONS:
-        _set_options(request.plan, _SESSIONS[client])
-    return original(client, request, *positional, **named)
+    if client not in _SESSIONS:
+        return original(client, request, *positional, **named)
+    session = _SESSIONS[client]
+    views = session.views_of_subqueries(session.spark(), request.plan)
+    _set_options(request.plan, session)
+    answers = original(client, request, *positional, **named)
+    return answers if views is None else _then_dropping(answers, views)
 
 
 def analyze(original: Callable[..., Any], client: Any, method: str, **arguments: Any) -> Any:
     """Run ``SparkConnectClient._analyze`` with the numbers of persisted plans, and note which plans are persisted."""
+    views: list[SubqueryViews] = []
     if client in _SESSIONS:
         persisted, plan_id = _SESSIONS[client].persisted, _id_of(arguments.get("relation"))
         if method == "persist":
@@ -73,12 +94,29 @@ def analyze(original: Callable[..., Any], client: Any, method: str, **arguments:
             if reads_delta(arguments["relation"]):
                 _SESSIONS[client].requests[plan_id] = _copied(arguments)
         for name in _PLANS & arguments.keys():
+            if (created := _SESSIONS[client].views_of_subqueries(_SESSIONS[client].spark(), arguments[name])) is not None:
+                views.append(created)
             _prepare(arguments[name], _SESSIONS[client])
             _set_numbers(sources(arguments[name], persisted, None))
         if method == "unpersist":
             persisted.pop(plan_id, None)
             _SESSIONS[client].requests.pop(plan_id, None)
-    return original(client, method, **arguments)
+    try:
+        return original(client, method, **arguments)
+    finally:
+        for created in views:
+            created.drop()
+
+
+def _then_dropping(answers: Iterator[Any], views: SubqueryViews) -> Iterator[Any]:
+    """Yield the answers to a request, and drop its views then."""
+    try:
+        for answer in answers:
+            if isinstance(answer, dict) and "sql_command_result" in answer:  # of a query: the plan of its DataFrame
+                views.restore(answer["sql_command_result"])
+            yield answer
+    finally:
+        views.drop()
 
 
 def persist_again(committed: Committed) -> None:

@@ -13,7 +13,9 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.rows.assigned_places import Columns, assigned_places, check_assignable
+from tahoe.protocol.config import TableConfig
 from tahoe.schema.evolve import as_nullable
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType, StructField
 from tahoe.spark.commands.assignments import Assignment, Fit, Value, fitting
@@ -22,6 +24,7 @@ from tahoe.spark.connect.conditions import check_expression, of_one_row, text_of
 from tahoe.spark.connect.requests.server_errors import error_text
 from tahoe.spark.jvm.translate import to_spark_type
 from tahoe.spark.names.frame_columns import column_of
+from tahoe.spark.versions.connect_frames import alias_of
 from tahoe.spark.write.fitting import Casts, Place, columns_of, misfit, no_cast
 
 _RULES = ExpressionRules(chance=None)
@@ -80,6 +83,21 @@ def parse_assignments(
 def fit_of(table: str, column: StructField, casts: Casts) -> Fit:
     """Return the casts for a column of a table."""
     return fitting(remote_cast, Place(table, (column.name,), casts))
+
+
+def cast_to_columns(rows: DataFrame, config: TableConfig, casts: Casts) -> DataFrame:
+    """Return the rows with the types of the table's columns, under their alias; a value that does not fit is an error."""
+    columns, is_cast = [], False
+    for column in columns_of(rows):
+        target = config.schema.find(column.name)
+        value = Value(sf.col(quote_identifier(column.name)), column.data_type)
+        fitted = value.column if target is None else fit_of(config.table, target, casts)(value, target.data_type, ())
+        is_cast = is_cast or fitted is not value.column
+        columns.append(fitted.alias(column.name))
+    if not is_cast:
+        return rows
+    alias = alias_of(rows)
+    return rows.select(*columns) if alias is None else rows.select(*columns).alias(alias)
 
 
 def remote_cast(values: Column | None, source: DataType, target: DataType, place: Place) -> Column:

@@ -40,14 +40,15 @@ from tahoe.spark.commands.matched_rows import check_matching_columns, resolve_pa
 from tahoe.spark.commands.row_changes import changes_of
 from tahoe.spark.commands.spark_engine import Replacement
 from tahoe.spark.commands.write_options import Insert, Matching
+from tahoe.spark.connect.assigned import cast_to_columns
 from tahoe.spark.connect.conditions import RemoteCondition, resolve_condition
 from tahoe.spark.connect.remote_changes import RemoteEngine
 from tahoe.spark.connect.remote_rows import RemoteFiles, RemoteRows, RemoteVersion
 from tahoe.spark.names.frame_columns import column_of
-from tahoe.spark.names.settings import look_at_settings, settings_read_once
+from tahoe.spark.names.settings import look_at_settings, settings_of, settings_read_once
 from tahoe.spark.versions.connect_frames import alias_of, checkpointed
 from tahoe.spark.write.enforce import in_session_zone
-from tahoe.spark.write.fitting import columns_of
+from tahoe.spark.write.fitting import columns_of, insert_casts
 from tahoe.spark.write.idempotent import resetting_version
 from tahoe.spark.write.server_defaults import with_named_defaults
 from tahoe.spark.write.server_rules import with_generated
@@ -76,6 +77,8 @@ def _staged(transaction: Transaction, data: DataFrame, request: Insert) -> Opera
     if snapshot is not None and options.mode == "overwrite" and options.data_change:
         snapshot.config.refuse_if_append_only()
     config = prepare_schema(transaction, columns_of(data), options)
+    if options.merge_schema and not options.same_types:
+        data = cast_to_columns(data, config, insert_casts(settings_of(spark).get))
     files = RemoteFiles(transaction, config, WriterOptions(request.files.max_records_per_file, request.files.compression))
     if snapshot is None or (options.replace_where is None and request.matching is None):
         operation = stage_adds(transaction, config, files.new_files(data, request.files.optimized), None, options)

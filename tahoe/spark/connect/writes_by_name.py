@@ -5,16 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
 
-from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.evolve import store_anything
-from tahoe.spark.commands.assignments import Value
 from tahoe.spark.commands.matched_rows import check_matching_columns
 from tahoe.spark.commands.saved import Save, creation_of, replacement, save_request
 from tahoe.spark.commands.write_options import Insert, call_of_insert, insert_request, refuse_dynamic
-from tahoe.spark.connect.assigned import cast_or_fail, fit_of
+from tahoe.spark.connect.assigned import cast_or_fail, cast_to_columns
 from tahoe.spark.connect.creation import make_table
 from tahoe.spark.connect.insert import insert
 from tahoe.spark.names.entries import NamedTable, table_named
@@ -22,7 +19,7 @@ from tahoe.spark.names.error_names import appending_by_name
 from tahoe.spark.names.settings import settings_of
 from tahoe.spark.versions.connect_frames import alias_of
 from tahoe.spark.write.arranged import arranged, arrangement
-from tahoe.spark.write.fitting import Casts, columns_of, insert_casts
+from tahoe.spark.write.fitting import Casts, insert_casts
 
 
 def existing(spark: SparkSession, name: tuple[str, ...]) -> NamedTable | None:
@@ -79,14 +76,5 @@ def insert_into(spark: SparkSession, named: NamedTable, save: Save, *, by_name: 
 
 
 def _cast(rows: DataFrame, config: TableConfig, request: Insert, casts: Casts) -> DataFrame:
-    """Return the rows with the types of the table's columns; a value that does not fit is an error."""
-    if request.options.merge_schema or request.options.same_types:
-        return rows
-    columns, is_cast = [], False
-    for column in columns_of(rows):
-        target = config.schema.find(column.name)
-        value = Value(sf.col(quote_identifier(column.name)), column.data_type)
-        fitted = value.column if target is None else fit_of(config.table, target, casts)(value, target.data_type, ())
-        is_cast = is_cast or fitted is not value.column
-        columns.append(fitted.alias(column.name))
-    return rows.select(*columns) if is_cast else rows
+    """Return the rows with the types of the table's columns; if the columns change, `insert` casts the rows to the new ones."""
+    return rows if request.options.merge_schema or request.options.same_types else cast_to_columns(rows, config, casts)

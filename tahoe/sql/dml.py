@@ -182,9 +182,9 @@ def _merge(cursor: Cursor, queries: str) -> Merge:
     source, source_alias = _source(cursor, queries)
     cursor.need("ON")
     on = expression_until(cursor, "WHEN")
-    clauses = []
+    clauses: list[MergeClause] = []
     while cursor.take("WHEN"):
-        clauses.append(_clause(cursor))
+        clauses.append(_clause(cursor, clauses[-1].kind if clauses else _KINDS[0]))
     if not clauses:
         cursor.fail("WHEN")
     cursor.end()
@@ -200,8 +200,17 @@ def _source(cursor: Cursor, queries: str) -> tuple[str, str | None]:
     return f"{queries}SELECT * FROM {table}", alias or (table.parts[-1] if table.path is None else None)
 
 
-def _clause(cursor: Cursor) -> MergeClause:
-    kind = "MATCHED"
+_KINDS = ("MATCHED", "NOT_MATCHED", "NOT_MATCHED_BY_SOURCE")
+"""The order in which Spark's grammar has the clauses."""
+
+
+def _clause(cursor: Cursor, previous: str) -> MergeClause:
+    """Parse a clause after WHEN.
+
+    Args:
+        previous: the kind of the clause before it.
+    """
+    start, kind = cursor.place, "MATCHED"
     if cursor.take("NOT"):
         kind = "NOT_MATCHED"
     cursor.need("MATCHED")
@@ -209,6 +218,9 @@ def _clause(cursor: Cursor) -> MergeClause:
         kind = "NOT_MATCHED_BY_SOURCE"
     elif kind == "NOT_MATCHED":
         cursor.take("BY", "TARGET")
+    if _KINDS.index(kind) < _KINDS.index(previous):
+        cursor.place = start
+        cursor.fail("the clauses in the order WHEN MATCHED, WHEN NOT MATCHED, WHEN NOT MATCHED BY SOURCE")
     condition = expression_until(cursor, "THEN") if cursor.take("AND") else None
     cursor.need("THEN")
     if cursor.peek().is_word("INSERT") is not (kind == "NOT_MATCHED"):

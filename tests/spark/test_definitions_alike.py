@@ -104,7 +104,11 @@ class TestLocation:
         session.sql(f"INSERT INTO delta.`{tmp_path}/a b` VALUES (9, 'z')")
         session.sql(f"ALTER TABLE moved SET LOCATION '{tmp_path}/a b'")
         session.sql("INSERT INTO moved VALUES (10, 'y')")
-        assert rows(session, f"SELECT * FROM delta.`{tmp_path}/a b`") == rows(session, "SELECT * FROM moved") == [(9, "z"), (10, "y")]
+        assert (
+            rows(session, f"SELECT * FROM delta.`{tmp_path}/a b`")
+            == rows(session, "SELECT * FROM moved")
+            == [(9, "z"), (10, "y")]
+        )
         for location, code in (("c", "DELTA_SET_LOCATION_SCHEMA_MISMATCH"), ("none", "DELTA_MISSING_DELTA_TABLE")):
             assert code_of(session, f"ALTER TABLE moved SET LOCATION '{tmp_path}/{location}'") == code
         by_path = f"ALTER TABLE delta.`{tmp_path}/c` SET LOCATION '{tmp_path}/a b'"

@@ -362,3 +362,46 @@ def test_a_condition_of_replace_on_is_refused_without_internal_columns(session: 
     error = raised.value
     assert (error.code if isinstance(error, TahoeError) else str(error.getCondition())) == code
     assert "__tahoe" not in str(error).partition("JVM stacktrace")[0]
+
+
+def test_clauses_of_merge_have_an_order(session: Any) -> None:
+    merge = "MERGE INTO t USING u ON t.id = u.id"
+    delete, insert = "WHEN MATCHED THEN DELETE", "WHEN NOT MATCHED THEN INSERT *"
+    unmatched = "WHEN NOT MATCHED BY SOURCE THEN DELETE"
+    for clauses in ((insert, delete), (unmatched, insert), (unmatched, delete)):
+        assert code_of(session, " ".join((merge, *clauses))) == "PARSE_SYNTAX_ERROR"
+    assert rows(session, "SELECT id FROM t") == [(1,), (2,)]
+    session.sql(" ".join((merge, delete, insert, unmatched)))
+    assert rows(session, "SELECT id FROM t") == []
+
+
+def test_rows_are_cast_if_the_columns_change(session: Any) -> None:
+    writer = session.sql("SELECT '3' AS id, 'c' AS p, 1.5D AS v, 7 AS w").write.format("delta").mode("append")
+    writer.option("mergeSchema", "true").saveAsTable("t")
+    session.sql("INSERT WITH SCHEMA EVOLUTION INTO t BY NAME SELECT 4.9D AS id, 'c' AS p, '2.5' AS v, 8 AS x")
+    assert rows(session, "SELECT * FROM t WHERE id > 2") == [(3, "c", 1.5, 7, None), (4, "c", 2.5, None, 8)]
+    writer = session.sql("SELECT 'three' AS id, 'c' AS p").write.format("delta").mode("append").option("mergeSchema", "true")
+    with pytest.raises((TahoeError, PySparkException), match="CAST_INVALID_INPUT"):
+        writer.saveAsTable("t")
+
+
+def test_settings_of_properties_are_followed(session: Any) -> None:
+    session.sql("ALTER TABLE t SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+    settings = {
+        "spark.databricks.delta.columnMapping.allowRemoval": "false",
+        "spark.databricks.delta.rowTracking.backfill.maxNumFiles": "1",
+    }
+    for name, value in settings.items():
+        session.conf.set(name, value)
+    try:
+        for statement in (
+            "SET TBLPROPERTIES ('delta.columnMapping.mode' = 'none')",
+            "UNSET TBLPROPERTIES ('delta.columnMapping.mode')",
+        ):
+            assert code_of(session, f"ALTER TABLE t {statement}") == "DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE"
+        session.sql("ALTER TABLE t SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
+    finally:
+        for name in settings:
+            session.conf.unset(name)
+    operations = [row.operation for row in session.sql("DESCRIBE HISTORY t").collect()]
+    assert operations.count("ROW TRACKING BACKFILL") == 1  # the last files get their ids with the property

@@ -42,7 +42,7 @@ from tahoe.spark.statements.describe import (
     extended_rows,
     partitions,
 )
-from tahoe.spark.statements.table_properties import properties_shown
+from tahoe.spark.statements.table_properties import properties_shown, set_properties, unset_properties
 from tahoe.spark.versions.connect_frames import parsed_type
 from tahoe.spark.write.server_defaults import check_default_by_server
 from tahoe.sql import ddl as parsed
@@ -151,9 +151,9 @@ def _alter(spark: SparkSession, table: Table, statement: parsed.TableStatement) 
             with shown() as progress:
                 _commit(table, stage_change_columns, [_change(spark, column) for column in statement.columns], progress)
         case parsed.SetProperties():
-            table.set_properties(statement.properties)
+            set_properties(spark, table, statement.properties)
         case parsed.UnsetProperties():
-            table.unset_properties(statement.names, if_exists=True)
+            unset_properties(spark, table, statement.names)
         case parsed.ClusterBy():
             table.cluster_by(statement.columns)
 

@@ -14,6 +14,7 @@ from tahoe.spark.commands.frames import text_columns
 from tahoe.spark.jvm.bridge import JavaObject, Jvm, is_classic
 from tahoe.spark.jvm.records import items
 from tahoe.spark.names.entries import SESSION_CATALOG, NamedTable
+from tahoe.spark.names.settings import is_on, setting_of
 from tahoe.spark.statements.command import Rows
 from tahoe.spark.statements.create_table import column_text
 from tahoe.spark.statements.statement_types import SparkStatement, on_table
@@ -28,23 +29,28 @@ def _show(spark: SparkSession, plan: JavaObject, target: Target) -> Callable[[],
 def _set(spark: SparkSession, plan: JavaObject, target: Target) -> Callable[[], None]:
     properties, table = Jvm.of(spark).dictionary(plan.properties()), target.named.table
 
-    def run() -> None:
-        _check_removal_of_mapping(spark, table, [key for key, value in properties.items() if value.lower() == "none"])
-        at_once = spark.conf.get(_FILES_PER_COMMIT, None)
-        table.set_properties(properties, files_per_commit=None if at_once is None else int(at_once))
+    return lambda: set_properties(spark, table, properties)
 
-    return run
+
+def set_properties(spark: SparkSession, table: Table, properties: Mapping[str, str]) -> None:
+    """Run ALTER TABLE … SET TBLPROPERTIES with the session's settings, in both kinds of session.
+
+    Raises `InvalidRequest` (``DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE``) and the errors of `tahoe.api.table.Table.set_properties`.
+    """
+    _check_removal_of_mapping(spark, table, [key for key, value in properties.items() if value.lower() == "none"])
+    at_once = setting_of(spark, _FILES_PER_COMMIT)
+    table.set_properties(dict(properties), files_per_commit=None if at_once is None else int(at_once))
 
 
 def _unset(spark: SparkSession, plan: JavaObject, target: Target) -> Callable[[], None]:
     names, table = [str(key) for key in items(plan.propertyKeys())], target.named.table
+    return lambda: unset_properties(spark, table, names)
 
-    def run() -> None:
-        _check_removal_of_mapping(spark, table, names)
-        # As in delta-spark, the statement ignores a property that is not set, with IF EXISTS and without.
-        table.unset_properties(names, if_exists=True)
 
-    return run
+def unset_properties(spark: SparkSession, table: Table, names: Sequence[str]) -> None:
+    """Run ALTER TABLE … UNSET TBLPROPERTIES; as in delta-spark, with and without IF EXISTS, it ignores a property that is not set."""
+    _check_removal_of_mapping(spark, table, names)
+    table.unset_properties(list(names), if_exists=True)
 
 
 _FILES_PER_COMMIT = "spark.databricks.delta.rowTracking.backfill.maxNumFiles"
@@ -54,7 +60,7 @@ _MODE = "delta.columnMapping.mode"
 
 def _check_removal_of_mapping(spark: SparkSession, table: Table, names: Sequence[str]) -> None:
     """Reject the removal of column mapping, which rewrites every file, if the session forbids it."""
-    if _MODE.lower() not in map(str.lower, names) or str(spark.conf.get(_ALLOWS_REMOVAL, "true")).lower() != "false":
+    if _MODE.lower() not in map(str.lower, names) or is_on(spark, _ALLOWS_REMOVAL, usual=True):
         return
     mode = table.snapshot().config.column_mapping_mode
     if mode != "none":

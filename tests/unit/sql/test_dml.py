@@ -79,6 +79,8 @@ def test_other_text_is_none(text: str) -> None:
         "UPDATE t SET a",
         "MERGE INTO t USING s ON t.id = s.id",
         "MERGE INTO t USING s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (a, b) VALUES (1)",
+        "MERGE INTO t USING s ON t.id = s.id WHEN NOT MATCHED THEN INSERT * WHEN MATCHED THEN DELETE",
+        "MERGE INTO t USING s ON t.id = s.id WHEN NOT MATCHED BY SOURCE THEN DELETE WHEN NOT MATCHED THEN INSERT *",
         "MERGE INTO t USING s ON t.id = s.id WHEN NOT MATCHED BY SOURCE THEN UPDATE SET *",
         "INSERT INTO t WITH (a = 1, a = 2) SELECT 1",
         "INSERT INTO t",

@@ -405,3 +405,22 @@ def test_settings_of_properties_are_followed(session: Any) -> None:
             session.conf.unset(name)
     operations = [row.operation for row in session.sql("DESCRIBE HISTORY t").collect()]
     assert operations.count("ROW TRACKING BACKFILL") == 1  # the last files get their ids with the property
+
+
+def test_a_stream_casts_its_rows(session: Any, tmp_path: Path) -> None:
+    session.sql("INSERT INTO u VALUES (7, '8', 9.7)")
+
+    def write(checkpoint: str, *columns: str, **options: str) -> None:
+        writer = session.readStream.table("u").selectExpr(*columns).writeStream.format("delta").options(**options)
+        query = writer.option("checkpointLocation", f"{tmp_path}/{checkpoint}").trigger(availableNow=True).toTable("t")
+        query.awaitTermination(60)
+        if query.exception() is not None:
+            raise query.exception()
+
+    write("first", "v AS id", "id AS p", "p AS v")
+    assert rows(session, "SELECT * FROM t WHERE id > 2") == [(9, "7", 8.0)]
+    write("second", "CAST(id + 3 AS STRING) AS id", "p", "7 AS w", mergeSchema="true")
+    assert rows(session, "SELECT * FROM t WHERE id > 9") == [(10, "8", None, 7)]
+    with pytest.raises((TahoeError, PySparkException), match="CAST_INVALID_INPUT"):
+        write("third", "'ten' AS id", "p")
+    assert rows(session, "SELECT count(*) FROM t") == [(4,)]

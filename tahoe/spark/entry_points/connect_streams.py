@@ -19,10 +19,13 @@ from tahoe.base.clock import SYSTEM_CLOCK
 from tahoe.base.exceptions import InvalidRequest, TahoeError
 from tahoe.base.secrets import is_secret_name
 from tahoe.expr.tree.predicate import quote_identifier
+from tahoe.ops.rows.insert import prepare_schema
 from tahoe.ops.tables.create import checked_partition_columns
-from tahoe.protocol.config import TableConfig
+from tahoe.protocol.features import ENFORCED
 from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.named import Creation
+from tahoe.spark.commands.write_options import Insert
+from tahoe.spark.connect.assigned import cast_to_columns
 from tahoe.spark.connect.creation import make_table
 from tahoe.spark.connect.requests.server_source import table_with_options, without_secrets
 from tahoe.spark.connect.streamed_rows import evaluated_by_server
@@ -36,7 +39,8 @@ from tahoe.spark.names.settings import settings_of, settings_read_once
 from tahoe.spark.portable.data_source_options import CLUSTER_BY, PARTITION_BY, SESSION_SETTINGS, TIME_ZONE, option_of, without_own
 from tahoe.spark.sink.sink_request import path_of_stream, sink_request
 from tahoe.spark.write.enforce import session_time_zone
-from tahoe.spark.write.fitting import columns_of
+from tahoe.spark.write.fitting import columns_of, insert_casts
+from tahoe.txn.transaction import Transaction
 
 _CHECKPOINT, _CHECKPOINTS = "checkpointLocation", "spark.sql.streaming.checkpointLocation"
 _DELTA = "spark.databricks.delta."
@@ -69,10 +73,12 @@ def _start(original: Callable[..., Any], writer: Any, *positional: Any, **named:
     path = path_of_stream(arguments["path"], proto.options)
     with settings_read_once(spark), _kept(writer):
         settings = settings_of(spark)
+        request = _request(writer, settings)
         writer.options(**_own_options(writer, settings))
-        config = _config_of_target(spark, path, proto.options)
-        if config is not None:
-            rows = evaluated_by_server(DataFrame(operation._child, spark), config)
+        transaction = _transaction_of_target(spark, path, proto.options)
+        if transaction is not None and transaction.snapshot is not None:
+            frame = _cast(DataFrame(operation._child, spark), transaction, request, settings)
+            rows = evaluated_by_server(frame, transaction.snapshot.config)
             operation._child = rows.frame._plan
             writer.options(**rows.options)
         proto.options.update(without_secrets(spark, proto.options))
@@ -92,22 +98,23 @@ def _kept(writer: Any) -> Iterator[None]:
         options.update(user_options)
 
 
+def _request(writer: Any, settings: Mapping[str, str]) -> Insert:
+    """Return what the writer asks for. Raises the errors of `sink_request` and `checked_partition_columns`."""
+    spark, proto = writer._session, writer._write_proto
+    partition_by, cluster_by = list(proto.partitioning_column_names), list(proto.clustering_column_names)
+    if partition_by:
+        checked_partition_columns(columns_of(DataFrame(writer._write_stream._child, spark)), partition_by)
+    options = without_own(proto.options)
+    return sink_request(proto.output_mode or "append", partition_by, options, settings, cluster_by=cluster_by or None)
+
+
 def _own_options(writer: Any, settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the options that the client adds. Raises the errors of `sink_request` and `checked_partition_columns`."""
+    """Return the options that the client adds."""
     spark, proto = writer._session, writer._write_proto
     columns = {PARTITION_BY: list(proto.partitioning_column_names), CLUSTER_BY: list(proto.clustering_column_names)}
     own = {name: ", ".join(map(quote_identifier, names)) for name, names in columns.items() if names}
-    if columns[PARTITION_BY]:
-        checked_partition_columns(columns_of(DataFrame(writer._write_stream._child, spark)), columns[PARTITION_BY])
     sent = {name: value for name, value in settings.items() if name.startswith(_DELTA) or name in FILE_SETTINGS}
     sent = {name: value for name, value in sent.items() if not is_secret_name(name)}  # the server's plans show it
-    sink_request(
-        proto.output_mode or "append",
-        columns[PARTITION_BY],
-        without_own(proto.options),
-        settings,
-        cluster_by=columns[CLUSTER_BY] or None,
-    )
     own[TIME_ZONE], own[SESSION_SETTINGS] = session_time_zone(spark), json.dumps(sent)
     folder = settings.get(_CHECKPOINTS)
     if folder and not option_of(proto.options, _CHECKPOINT, ""):
@@ -115,14 +122,21 @@ def _own_options(writer: Any, settings: Mapping[str, str]) -> dict[str, str]:
     return own
 
 
-def _config_of_target(spark: SparkSession, path: str, options: Mapping[str, str]) -> TableConfig | None:
-    """Return the configuration of the table that a stream writes; None for a new table, and for one that only the server can read, whose
-    writer refuses rows that it cannot complete or check.
+def _transaction_of_target(spark: SparkSession, path: str, options: Mapping[str, str]) -> Transaction | None:
+    """Return a transaction of the table that a stream writes, which is not committed; None for a table that only the server can read, whose
+    writer refuses rows that it cannot cast, complete or check.
     """
     try:
-        return table_with_options(spark, path, options).snapshot().config
+        return table_with_options(spark, path, options).begin()
     except TahoeError:
         return None
+
+
+def _cast(frame: Any, transaction: Transaction, request: Insert, settings: Mapping[str, str]) -> Any:
+    """Return the rows with the types that the table's columns will have. Raises the errors of `prepare_schema`."""
+    transaction.enforces = ENFORCED
+    config = prepare_schema(transaction, columns_of(frame), request.options)
+    return cast_to_columns(frame, config, insert_casts(settings.get))
 
 
 def _to_table(original: Callable[..., Any], writer: Any, *positional: Any, **named: Any) -> Any:

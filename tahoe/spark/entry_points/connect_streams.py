@@ -133,9 +133,12 @@ def _transaction_of_target(spark: SparkSession, path: str, options: Mapping[str,
 
 
 def _cast(frame: Any, transaction: Transaction, request: Insert, settings: Mapping[str, str]) -> Any:
-    """Return the rows with the types that the table's columns will have. Raises the errors of `prepare_schema`."""
+    """Return the rows with the types that the table's columns will have; unchanged rows if the table does not take them."""
     transaction.enforces = ENFORCED
-    config = prepare_schema(transaction, columns_of(frame), request.options)
+    try:
+        config = prepare_schema(transaction, columns_of(frame), request.options)
+    except TahoeError:  # the writer raises it, unless the stream's source has an error of its own
+        return frame
     return cast_to_columns(frame, config, insert_casts(settings.get))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tahoe.expr.parse.lexer import SYMBOL
@@ -50,8 +50,17 @@ def selects_of(tokens: Sequence[Token]) -> Selects:
 
 def has_subquery(expression: str) -> bool:
     """Whether a query is part of an expression."""
+    return any(True for _ in subqueries_in(expression))
+
+
+def subqueries_in(expression: str) -> Iterator[str]:
+    """Yield the kinds of the subqueries in an expression, by the names of Catalyst's expressions."""
     tokens = tokenize(expression)
-    return any(_begins_query(*following) for following in zip(tokens, tokens[1:], tokens[2:], strict=False))
+    for place, following in enumerate(zip(tokens, tokens[1:], tokens[2:], strict=False)):
+        if _begins_query(*following):
+            before = tokens[place - 1] if place else None
+            is_list, is_test = (before is not None and before.is_word(word) for word in ("IN", "EXISTS"))
+            yield "ListQuery" if is_list else "Exists" if is_test else "ScalarSubquery"
 
 
 def _begins_query(bracket: Token, word: Token, after: Token) -> bool:

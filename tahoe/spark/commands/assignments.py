@@ -16,13 +16,11 @@ from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.rows.assigned_places import Columns, assigned_places, check_assignable, lacks_fields
 from tahoe.schema.evolve import without_void
 from tahoe.schema.types import DataType, StructType
-from tahoe.spark.commands.conditions import ExpressionRules, check_expression
+from tahoe.spark.commands.conditions import OF_ASSIGNMENTS, check_expression
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.names.frame_columns import column_of
 from tahoe.spark.write.fitting import Cast, Place, casts_of_assignments, classic_cast, fitted_value
-
-_RULES = ExpressionRules(chance=None, subqueries=("ScalarSubquery",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +115,7 @@ def parse_assignments(
     for place, (_, term) in zip(places, texts, strict=True):
         column = column_of(term)
         selected = rows.select(column.alias("value"))
-        check_expression(selected, term, f"an assignment of {operation}", _RULES)
+        check_expression(selected, term, f"an assignment of {operation}", OF_ASSIGNMENTS)
         source = from_spark_schema(selected.schema).fields[0].data_type
         if by_name:
             check_assignable(source, place.data_type, place.path)

@@ -68,6 +68,7 @@ class ExpressionRules:
 
 
 OF_CONDITIONS = ExpressionRules()
+OF_ASSIGNMENTS = ExpressionRules(chance=None, subqueries=("ScalarSubquery",))
 OF_MERGE = ExpressionRules("DELTA_AGGREGATION_NOT_SUPPORTED", "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED")
 
 

@@ -27,7 +27,8 @@ from tahoe.spark.names.frame_columns import column_of
 from tahoe.spark.versions.connect_frames import alias_of
 from tahoe.spark.write.fitting import Casts, Place, columns_of, misfit, no_cast
 
-_RULES = ExpressionRules(chance=None)
+_RULES = ExpressionRules(chance=None, subqueries=("ScalarSubquery", "ListQuery", "Exists"))
+"""The rules of a MERGE; an UPDATE has some more."""
 _NUMBERS = ("byte", "short", "integer", "long", "float", "double")
 _DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
 """The digits of the decimal that holds all integers of a type, as in Spark."""
@@ -58,7 +59,6 @@ def parse_assignments(
     Raises:
         InvalidRequest: raised by `assigned_places`.
         SchemaMismatch: the fields of a struct differ from the column's.
-        Unsupported: a subquery.
         AnalysisException: PySpark's own, for an invalid expression.
     """
     if not values:

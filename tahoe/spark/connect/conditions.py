@@ -34,7 +34,7 @@ from tahoe.spark.names.frame_columns import column_of
 from tahoe.spark.portable.file_metadata import METADATA, has_own_metadata
 from tahoe.spark.write.enforce import session_time_zone
 from tahoe.sql.dialect import Token, tokenize
-from tahoe.sql.selects import has_subquery
+from tahoe.sql.selects import subqueries_in
 
 _NOT_DETERMINISTIC = {
     *("rand", "randn", "random", "randstr", "uniform", "uuid", "shuffle", "monotonically_increasing_id", "spark_partition_id"),
@@ -136,8 +136,8 @@ def check_boolean(
 
 
 def check_expression(text: str, where: str, rules: ExpressionRules = OF_CONDITIONS) -> None:
-    """Reject subqueries in an expression, and the non-deterministic functions that the rules do not allow."""
-    if has_subquery(text):
+    """Reject the subqueries and the non-deterministic functions in an expression that the rules do not allow."""
+    if not set(subqueries_in(text)) <= set(rules.subqueries):
         raise subquery_in(text, where)
     if rules.chance is not None and any(_is_by_chance(*following) for following in pairwise(tokenize(text))):
         raise by_chance(text, where, rules.chance)

@@ -35,17 +35,26 @@ from tahoe.ops.rows.update import snapshot_to_update, stage_updated_rows
 from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.column_values.identity import refuse_update
 from tahoe.spark.commands.assignments import Assignment, Value, assigned
+from tahoe.spark.commands.conditions import OF_ASSIGNMENTS
 from tahoe.spark.commands.row_changes import changes_of
 from tahoe.spark.commands.row_command import CommandTarget, run_row_command
 from tahoe.spark.commands.spark_engine import RowsEngine, write_update_data
 from tahoe.spark.connect.assigned import fit_of, parse_assignments
-from tahoe.spark.connect.conditions import RemoteCondition, columns_in, may_read_metadata, resolve_condition
+from tahoe.spark.connect.conditions import (
+    RemoteCondition,
+    check_expression,
+    columns_in,
+    may_read_metadata,
+    resolve_condition,
+    text_of,
+)
 from tahoe.spark.connect.remote_rows import RemoteRows, RemoteVersion
 from tahoe.spark.names.settings import is_case_sensitive, settings_of
 from tahoe.spark.portable.file_metadata import METADATA
 from tahoe.spark.versions.connect_frames import with_known_columns
 from tahoe.spark.write.fitting import Casts, assignment_casts
 from tahoe.spark.write.server_defaults import written_by_server
+from tahoe.sql.selects import has_subquery
 from tahoe.txn.transaction import Transaction
 
 
@@ -96,6 +105,10 @@ def _stage_update(
     columns = Columns.of(snapshot.schema, target.alias, case_sensitive=is_case_sensitive(spark))
     defaults = Defaults(config, Moment(started, transaction.time_zone), written_by_server(spark, config))
     values = with_defaults(values, columns, defaults)
+    for text in (text_of(value) for _, value in values):
+        check_expression(text, "an assignment of UPDATE", OF_ASSIGNMENTS)
+        if has_subquery(text):  # which may read the table
+            transaction.read_whole_table()
     casts = assignment_casts(settings_of(spark).get)
     reads_metadata = may_read_metadata(snapshot.schema, *(value for _, value in values))
     shape = version.shape(metadata=reads_metadata)

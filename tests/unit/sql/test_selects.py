@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tahoe.sql.dialect import tokenize
-from tahoe.sql.selects import Selects, has_subquery, selects_of
+from tahoe.sql.selects import Selects, has_subquery, selects_of, subqueries_in
 
 
 def selects(text: str) -> tuple[dict[str, int | None], Selects]:
@@ -55,3 +55,16 @@ def test_subqueries_are_inside() -> None:
 )
 def test_a_query_in_an_expression_is_seen(expression: str, expected: bool) -> None:
     assert has_subquery(expression) is expected
+
+
+@pytest.mark.parametrize(
+    ("expression", "kinds"),
+    [
+        ("1 + (SELECT max(a) FROM t)", ["ScalarSubquery"]),
+        ("(SELECT a IN (SELECT b FROM u) FROM t)", ["ScalarSubquery", "ListQuery"]),
+        ("NOT EXISTS (SELECT 1) OR a NOT IN (SELECT b FROM u)", ["Exists", "ListQuery"]),
+        ("a IN (1, 2)", []),
+    ],
+)
+def test_the_kinds_of_subqueries(expression: str, kinds: list[str]) -> None:
+    assert list(subqueries_in(expression)) == kinds

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column
+from pyspark.sql import Column, SparkSession
 
 from tahoe.expr.tree.predicate import TRUE, all_of
 from tahoe.log.files.removed_files import adds_of
@@ -32,15 +32,19 @@ def delete(target: CommandTarget, condition: str | Column | None = None) -> Rows
     return run_row_command(target, "DELETE", lambda transaction: stage_delete(transaction, target, condition))
 
 
+def rules_of_delete(spark: SparkSession) -> ExpressionRules:
+    """Return the rules for the condition: subqueries are refused, except EXISTS if the session allows it."""
+    return ExpressionRules(subqueries=("Exists",) if is_on(spark, _ALLOWS_EXISTS) else ())
+
+
 def stage_delete(transaction: Transaction, target: CommandTarget, condition: str | Column | None) -> Staged:
     """Stage the changes that `delete` commits."""
     snapshot = snapshot_to_delete_from(transaction)
     started = transaction.clock.now_ms()
     if condition is None:
         return stage_deleted_files(transaction, snapshot, adds_of(snapshot.files()), None, None)
-    subqueries = ("Exists",) if is_on(target.spark, _ALLOWS_EXISTS) else ()
     version = target.at(snapshot)
-    resolved = resolve_condition(version, condition, "DELETE", ExpressionRules(subqueries=subqueries))
+    resolved = resolve_condition(version, condition, "DELETE", rules_of_delete(target.spark))
     if has_subquery(Jvm.of(target.spark), condition):
         transaction.read_whole_table()
     whole = whole_files(resolved)

@@ -71,7 +71,9 @@ class RemoteCondition:
     reads_metadata: bool = False
 
 
-def resolve_condition(version: RemoteVersion, condition: str | Column | None, operation: str) -> RemoteCondition:
+def resolve_condition(
+    version: RemoteVersion, condition: str | Column | None, operation: str, rules: ExpressionRules = OF_CONDITIONS
+) -> RemoteCondition:
     """Return the selected rows; rejects an invalid condition before rows are read.
 
     Raises:
@@ -83,7 +85,7 @@ def resolve_condition(version: RemoteVersion, condition: str | Column | None, op
     if condition is None:
         return RemoteCondition(None, None, row_condition(None, schema))
     text = text_of(condition)
-    check_expression(text, f"the condition of {operation}")
+    check_expression(text, f"the condition of {operation}", rules)
     column = column_of(condition)
     reads_metadata = may_read_metadata(schema, condition)
     shown = check_boolean(version.shape(metadata=reads_metadata), column, text, f"The condition of {operation}")

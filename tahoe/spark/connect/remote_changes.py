@@ -35,7 +35,8 @@ from tahoe.ops.rows.update import snapshot_to_update, stage_updated_rows
 from tahoe.protocol.actions import AddCDCFile, AddFile
 from tahoe.protocol.column_values.identity import refuse_update
 from tahoe.spark.commands.assignments import Assignment, Value, assigned
-from tahoe.spark.commands.conditions import OF_ASSIGNMENTS
+from tahoe.spark.commands.conditions import OF_ASSIGNMENTS, OF_CONDITIONS
+from tahoe.spark.commands.delete import rules_of_delete
 from tahoe.spark.commands.row_changes import changes_of
 from tahoe.spark.commands.row_command import CommandTarget, run_row_command
 from tahoe.spark.commands.spark_engine import RowsEngine, write_update_data
@@ -72,7 +73,8 @@ def _stage_delete(transaction: Transaction, target: CommandTarget, condition: st
     if condition is None:
         return stage_deleted_files(transaction, snapshot, adds_of(snapshot.files()), None, None)
     version = RemoteVersion(target.spark, snapshot, target.alias)
-    resolved = resolve_condition(version, condition, "DELETE")
+    rules = rules_of_delete(target.spark) if has_subquery(text_of(condition)) else OF_CONDITIONS
+    resolved = resolve_condition(version, condition, "DELETE", rules)
     meaning = resolved.meaning
     whole = None if meaning is None else whole_files(snapshot, meaning)
     if whole is not None and meaning is not None:

@@ -424,3 +424,21 @@ def test_a_stream_casts_its_rows(session: Any, tmp_path: Path) -> None:
     with pytest.raises((TahoeError, PySparkException), match="CAST_INVALID_INPUT"):
         write("third", "'ten' AS id", "p")
     assert rows(session, "SELECT count(*) FROM t") == [(4,)]
+
+
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_filters_find_floats_that_are_no_doubles(session: Any, partitioned: bool) -> None:
+    session.sql(
+        f"CREATE TABLE made (id INT, f FLOAT, s STRUCT<f: FLOAT>) USING delta {'PARTITIONED BY (f)' if partitioned else ''}"
+    )
+    for number, value in enumerate(("1.1F", "2.2F", "-0.3F")):  # each in a file of its own
+        session.sql(f"INSERT INTO made VALUES ({number}, {value}, struct({value}))")
+        for condition in ("f = {v}", "s.f = {v}", "f >= {v} AND f <= {v}", "f IN ({v}, 7F)", "NOT f <> {v}"):
+            where = condition.format(v=value)
+            assert rows(session, f"SELECT id FROM made WHERE {where}") == [(number,)], where
+    assert rows(session, "SELECT id FROM made WHERE f IN (1.1F, 2.2F, 3F, 4F, 5F, 6F, 7F, 8F, 9F, 10F, 11F, 12F)") == [(0,), (1,)]
+    assert rows(session, "SELECT id FROM made WHERE f = 1.1D") == []
+    session.sql("UPDATE made SET id = 10 WHERE f = 1.1F")
+    session.sql("DELETE FROM made WHERE f = 2.2F")
+    session.sql("MERGE INTO made USING (SELECT -0.3F AS f) AS s ON made.f = s.f WHEN MATCHED THEN DELETE")
+    assert rows(session, "SELECT id FROM made") == [(10,)]

@@ -35,7 +35,7 @@ def cast_value(value: object, target: DataType, zone: tzinfo) -> Any:
             return _whole(value, name)
         case PrimitiveType("float" | "double") if isinstance(value, str | int | float | Decimal) and not isinstance(value, bool):
             number = number_of(value) if isinstance(value, str) else float(value)
-            return number if target == PrimitiveType("double") else _float32(number)
+            return number if target == PrimitiveType("double") else float32(number)
         case PrimitiveType("date" | "timestamp" | "timestamp_ntz" as name) if isinstance(value, str | date):
             return _time(value, name, zone)
     raise InvalidRequest(
@@ -144,7 +144,8 @@ def _decimal(value: int | Decimal | str, precision: int, scale: int) -> Decimal:
     return number
 
 
-def _float32(number: float) -> float:
+def float32(number: float) -> float:
+    """Return the nearest number of the type float."""
     try:
         return float(struct.unpack("<f", struct.pack("<f", number))[0])
     except OverflowError:

@@ -24,6 +24,7 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from tahoe.base.exceptions import CorruptTable, TahoeError, Unsupported
 from tahoe.expr.parse.refused import MOST_LEVELS
+from tahoe.expr.tree.constant_cast import float32
 from tahoe.expr.tree.predicate import (
     Column,
     Comparison,
@@ -413,7 +414,7 @@ _TEXTS: dict[str, Callable[[str], Any]] = {
     "integer": int,
     "short": int,
     "byte": int,
-    "float": float,
+    "float": lambda text: float32(float(text)),  # Java's text has the fewest digits, which are another number as a double
     "double": float,
     "boolean": lambda text: text == "true",
 }

@@ -7,6 +7,7 @@ Delta table, while a request runs.
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
@@ -18,6 +19,7 @@ from tahoe.spark.connect.queries import delta_rows, with_frames
 from tahoe.spark.connect.requests.plan_parts import Message, parts_of_message
 from tahoe.sql.selects import has_subquery
 
+logger = logging.getLogger(__name__)
 _NUMBERS = count()
 _OF_ROWS = frozenset({"LocalRelation", "CachedLocalRelation"})
 
@@ -42,9 +44,12 @@ class SubqueryViews:
             expression.expression = self.originals.get(expression.expression, expression.expression)
 
     def drop(self) -> None:
-        """Drop the views."""
+        """Drop the views. A failure is logged: it changes nothing about the request, which may have written rows."""
         for name in self.names:
-            self.spark.catalog.dropTempView(name)
+            try:
+                self.spark.catalog.dropTempView(name)
+            except Exception:  # of any kind: the server may be gone
+                logger.warning("The temporary view %s of a subquery was not dropped", name, exc_info=True)
 
 
 def views_of_subqueries(spark: Any, message: Message) -> SubqueryViews | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Protocol
@@ -78,45 +79,47 @@ def execute(original: Callable[..., Any], client: Any, request: Any, *positional
     if client not in _SESSIONS:
         return original(client, request, *positional, **named)
     session = _SESSIONS[client]
-    views = session.views_of_subqueries(session.spark(), request.plan)
-    _set_options(request.plan, session)
-    answers = original(client, request, *positional, **named)
-    return answers if views is None else _then_dropping(answers, views)
+    with ExitStack() as ending:
+        views = session.views_of_subqueries(session.spark(), request.plan)
+        if views is not None:
+            ending.callback(views.drop)
+        _set_options(request.plan, session)
+        answers = original(client, request, *positional, **named)
+        return answers if views is None else _answered(answers, views, ending.pop_all())
 
 
-def analyze(original: Callable[..., Any], client: Any, method: str, **arguments: Any) -> Any:
-    """Run ``SparkConnectClient._analyze`` with the numbers of persisted plans, and note which plans are persisted."""
-    views: list[SubqueryViews] = []
-    if client in _SESSIONS:
-        persisted, plan_id = _SESSIONS[client].persisted, _id_of(arguments.get("relation"))
-        if method == "persist":
-            persisted.setdefault(plan_id, next(_NUMBERS))
-            if reads_delta(arguments["relation"]):
-                _SESSIONS[client].requests[plan_id] = _copied(arguments)
-        for name in _PLANS & arguments.keys():
-            if (created := _SESSIONS[client].views_of_subqueries(_SESSIONS[client].spark(), arguments[name])) is not None:
-                views.append(created)
-            _prepare(arguments[name], _SESSIONS[client])
-            _set_numbers(sources(arguments[name], persisted, None))
-        if method == "unpersist":
-            persisted.pop(plan_id, None)
-            _SESSIONS[client].requests.pop(plan_id, None)
-    try:
-        return original(client, method, **arguments)
-    finally:
-        for created in views:
-            created.drop()
-
-
-def _then_dropping(answers: Iterator[Any], views: SubqueryViews) -> Iterator[Any]:
+def _answered(answers: Iterator[Any], views: SubqueryViews, ending: ExitStack) -> Iterator[Any]:
     """Yield the answers to a request, and drop its views then."""
-    try:
+    with ending:
         for answer in answers:
             if isinstance(answer, dict) and "sql_command_result" in answer:  # of a query: the plan of its DataFrame
                 views.restore(answer["sql_command_result"])
             yield answer
-    finally:
-        views.drop()
+
+
+def analyze(original: Callable[..., Any], client: Any, method: str, **arguments: Any) -> Any:
+    """Run ``SparkConnectClient._analyze`` with the numbers of persisted plans, and note which plans are persisted."""
+    with ExitStack() as ending:
+        if client in _SESSIONS:
+            _prepare_analysis(_SESSIONS[client], method, arguments, ending)
+        return original(client, method, **arguments)
+
+
+def _prepare_analysis(session: _ClientSession, method: str, arguments: Mapping[str, Any], ending: ExitStack) -> None:
+    persisted, plan_id = session.persisted, _id_of(arguments.get("relation"))
+    if method == "persist":
+        persisted.setdefault(plan_id, next(_NUMBERS))
+        if reads_delta(arguments["relation"]):
+            session.requests[plan_id] = _copied(arguments)
+    for name in _PLANS & arguments.keys():
+        views = session.views_of_subqueries(session.spark(), arguments[name])
+        if views is not None:
+            ending.callback(views.drop)
+        _prepare(arguments[name], session)
+        _set_numbers(sources(arguments[name], persisted, None))
+    if method == "unpersist":
+        persisted.pop(plan_id, None)
+        session.requests.pop(plan_id, None)
 
 
 def persist_again(committed: Committed) -> None:

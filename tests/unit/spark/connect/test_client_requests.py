@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from pyspark.sql.connect import proto
 
 from tahoe.spark.connect.requests.client_requests import analyze, enable, execute, forget_persisted
@@ -36,7 +37,7 @@ def numbers(session: Session, relation: proto.Relation) -> list[str]:
 
 def test_each_request_reads_anew() -> None:
     session = Session()
-    enable(session)
+    enable(session, lambda spark, message: None)
     (first, same), (second, _) = (numbers(session, joined(read("/a"), read("/b"))) for _ in range(2))
     assert first == same != second
     assert numbers(session, joined(read(format="parquet"), read()))[0] == ""
@@ -50,7 +51,7 @@ def test_each_request_reads_anew() -> None:
 
 def test_a_persisted_plan_keeps_its_number() -> None:
     session = Session()
-    enable(session)
+    enable(session, lambda spark, message: None)
     stored = read()
     stored.common.plan_id = 7
     analyze(lambda *_, **__: None, session.client, "persist", relation=stored)
@@ -63,3 +64,43 @@ def test_a_persisted_plan_keeps_its_number() -> None:
     analyze(lambda *_, **__: None, session.client, "persist", relation=stored)
     forget_persisted(session.client)
     assert len({*numbers(session, joined(stored, read("/b")))}) == 1
+
+
+class Views:
+    """The views of a request, which note what happens to them."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+
+    def restore(self, message: Any) -> None:
+        """Note the call."""
+        self.events.append(f"restore {message}")
+
+    def drop(self) -> None:
+        """Note the call."""
+        self.events.append("drop")
+
+
+def test_views_of_subqueries_exist_until_the_last_answer() -> None:
+    session, views = Session(), Views()
+    enable(session, lambda spark, message: views)
+    answers = [{"sql_command_result": "a plan"}, {"rows": 1}]
+    received = execute(lambda *_: iter(answers), session.client, proto.ExecutePlanRequest())
+    assert views.events == []
+    assert list(received) == answers
+    assert views.events == ["restore a plan", "drop"]
+
+
+def test_views_of_subqueries_are_dropped_after_an_error() -> None:
+    def failing(*_: Any, **__: Any) -> Any:
+        yield {"rows": 1}
+        raise OSError("the server is gone")
+
+    session, views = Session(), Views()
+    enable(session, lambda spark, message: views)
+    with pytest.raises(OSError, match="gone"):
+        list(execute(failing, session.client, proto.ExecutePlanRequest()))
+    assert views.events == ["drop"]
+    with pytest.raises(ZeroDivisionError):
+        analyze(lambda *_, **__: 1 // 0, session.client, "schema", plan=proto.Plan())
+    assert views.events == ["drop", "drop"]

@@ -276,7 +276,14 @@ class _ServerTable(CatalogTable):
         """See `CatalogTable.become_delta`: an entry of the same name takes the place of the old one, which has no files of its own."""
         columns = self.spark.table(self.quoted).schema
         drop_entry(self.spark, self.parts)
-        add_entry(self.spark, self.parts, columns, self.location, self.entry.comment)
+        try:
+            add_entry(self.spark, self.parts, columns, self.location, self.entry.comment)
+        except BaseException as error:
+            place = text_literal(self.location)
+            error.add_note(
+                f"{self.name} is converted, and has no entry now: CREATE TABLE {self.quoted} USING delta LOCATION {place}"
+            )
+            raise
 
 
 def _of_server(spark: SparkSession, entry: ServerEntry) -> CatalogTable:

@@ -376,9 +376,8 @@ def test_clauses_of_merge_have_an_order(session: Any) -> None:
 
 
 def test_rows_are_cast_if_the_columns_change(session: Any) -> None:
-    writer = session.sql("SELECT '3' AS id, 'c' AS p, 1.5D AS v, 7 AS w").write.format("delta").mode("append")
-    writer.option("mergeSchema", "true").saveAsTable("t")
-    session.sql("INSERT WITH SCHEMA EVOLUTION INTO t BY NAME SELECT 4.9D AS id, 'c' AS p, '2.5' AS v, 8 AS x")
+    for query in ("SELECT '3' AS id, 'c' AS p, 1.5D AS v, 7 AS w", "SELECT 4.9D AS id, 'c' AS p, '2.5' AS v, 8 AS x"):
+        session.sql(query).write.format("delta").mode("append").option("mergeSchema", "true").saveAsTable("t")
     assert rows(session, "SELECT * FROM t WHERE id > 2") == [(3, "c", 1.5, 7, None), (4, "c", 2.5, None, 8)]
     writer = session.sql("SELECT 'three' AS id, 'c' AS p").write.format("delta").mode("append").option("mergeSchema", "true")
     with pytest.raises((TahoeError, PySparkException), match="CAST_INVALID_INPUT"):

@@ -41,7 +41,7 @@ class CatalogTable(ABC):
         spark: the session.
         parts: catalog, database and name.
         provider: the format, in lower case; ``hive`` for a table of Hive, ``unknown`` if the entry has none.
-        location: the path or URL, unescaped; empty for a view.
+        location: the path or URL, unescaped; empty for a view, and for a table that has none, such as one of JDBC.
         is_view: whether it is a view.
     """
 
@@ -207,7 +207,7 @@ class _SessionTable(CatalogTable):
 def _of_session(spark: SparkSession, entry: JavaObject) -> CatalogTable:
     provider = str(entry.provider().get()).lower() if entry.provider().isDefined() else "unknown"
     parts = (SESSION_CATALOG, str(entry.database()), str(entry.identifier().table()))
-    location = "" if is_view(entry) else location_of(entry)
+    location = location_of(entry) if entry.storage().locationUri().isDefined() else ""
     return _SessionTable(spark, parts, provider, location, is_view(entry), entry)
 
 

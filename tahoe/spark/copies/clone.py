@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from tahoe.api.table import Table
 from tahoe.base.exceptions import InvalidRequest, NotFound
+from tahoe.base.log_fields import about
 from tahoe.base.progress import Progress, shown
 from tahoe.ops.copies.clone import Cloned, CloneRequest, clone
 from tahoe.ops.copies.clone_source import CloneSource, FileCopy, source_of_folder, source_of_snapshot
@@ -46,6 +47,7 @@ from tahoe.spark.names.settings import look_at_settings
 from tahoe.spark.names.snapshots import parsed_timestamp
 from tahoe.store.location import table_url
 from tahoe.store.log_store import LogStore
+from tahoe.txn.after_commit import logged_after_commit
 
 CLONE_ROW = (
     "source_table_size bigint, source_num_of_files bigint, num_removed_files bigint, num_copied_files bigint, removed_files_size bigint, "
@@ -147,7 +149,8 @@ def _on_server(spark: SparkSession, request: NamedCloneRequest, source: Table | 
         raise
     columns = to_spark_schema(target.schema())
     if location is None:
-        set_columns(spark, parts, columns)
+        with logged_after_commit("the entry of table %s has no columns", target.url, extra=about(target.url)):
+            set_columns(spark, parts, columns)
     else:
         add_entry(spark, parts, columns, location)
     return rows, target

@@ -154,11 +154,11 @@ def _of_catalog(spark: SparkSession, entry: CatalogTable, columns: StructType | 
             code="DELTA_OPERATION_NOT_ALLOWED",
             table=entry.name,
         )
+    if not entry.is_delta and not entry.is_parquet:
+        raise _other_format(entry.name, entry.provider)
     table = table_at(spark, entry.location, {})
     if entry.is_delta:
         return table
-    if not entry.is_parquet:
-        raise _other_format(entry.name, entry.provider)
     partitioning = entry.partition_schema()
     if columns is not None and [_plain(column) for column in columns] != [_plain(column) for column in partitioning]:
         raise InvalidRequest(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -38,6 +39,13 @@ class SubqueryViews:
     names: list[str]
     originals: dict[str, str]
 
+    def create(self, rows: DataFrame) -> str:
+        """Create a view of these rows and return its name."""
+        name = f"tahoe_subquery_{next(_NUMBERS)}"
+        inspect.unwrap(type(rows).createOrReplaceTempView)(rows, name)
+        self.names.append(name)
+        return name
+
     def restore(self, message: Message) -> None:
         """Put the user's texts into a plan that the server returns."""
         for expression in _texts_with_subqueries(message):
@@ -59,14 +67,15 @@ def views_of_subqueries(spark: Any, message: Message) -> SubqueryViews | None:
         message: a plan, or a part of one, whose texts are changed.
     """
     views = SubqueryViews(spark, [], {})
-    for expression in _texts_with_subqueries(message):
-        original = expression.expression
-        text, frames = with_frames(original, delta_rows(spark, original), {})
-        names = {key: _create_view(frame) for key, frame in frames.items()}
-        if names:
-            expression.expression = text.format(**names)
-            views.names.extend(names.values())
-            views.originals[expression.expression] = original
+    with ExitStack() as failing:
+        failing.callback(views.drop)
+        for expression in _texts_with_subqueries(message):
+            original = expression.expression
+            text, frames = with_frames(original, delta_rows(spark, original), {})
+            if frames:
+                expression.expression = text.format(**{key: views.create(frame) for key, frame in frames.items()})
+                views.originals[expression.expression] = original
+        failing.pop_all()
     return views if views.names else None
 
 
@@ -78,9 +87,3 @@ def _texts_with_subqueries(message: Message) -> Iterator[Message]:
             yield from _texts_with_subqueries(part)
         elif "(" in part.expression and has_subquery(part.expression):
             yield part
-
-
-def _create_view(rows: DataFrame) -> str:
-    name = f"tahoe_subquery_{next(_NUMBERS)}"
-    inspect.unwrap(type(rows).createOrReplaceTempView)(rows, name)
-    return name

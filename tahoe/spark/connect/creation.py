@@ -26,8 +26,8 @@ from tahoe.spark.names.error_names import CREATIONS_BY_NAME, with_classes
 from tahoe.spark.names.server_catalog import (
     ServerEntry,
     add_entry,
-    drop_entry,
     full_parts,
+    managed_entry,
     managed_location,
     plain_sql,
     server_entry,
@@ -78,12 +78,8 @@ def _new(spark: SparkSession, creation: Creation) -> Table:
     if query is not None:
         creation = replace(creation, query=lambda: query)
     shown = to_spark_schema(with_shown_metadata(nullable_schema(columns)))
-    add_entry(spark, parts, shown, None, creation.definition.comment)
-    try:
+    with managed_entry(spark, parts, shown, creation.definition.comment):
         commit_new(spark, creation, table, name, managed=True)
-    except BaseException:
-        drop_entry(spark, parts)
-        raise
     return table
 
 

@@ -28,10 +28,11 @@ from tahoe.spark.commands.frames import text_columns
 from tahoe.spark.commands.named import Creation
 from tahoe.spark.connect.constants import constant_of
 from tahoe.spark.connect.creation import make_table
+from tahoe.spark.copies.catalog_table import catalog_table
 from tahoe.spark.jvm.translate import catalog_string, from_spark_schema, to_spark_schema, with_shown_metadata
 from tahoe.spark.names.entries import NamedTable
 from tahoe.spark.names.options import path_option
-from tahoe.spark.names.server_catalog import rows_of_sql, server_entry
+from tahoe.spark.names.server_catalog import server_entry
 from tahoe.spark.statements.create_like import definition_of_delta, exists_already, without_view_properties
 from tahoe.spark.statements.create_table import bucketing_not_allowed, expression_not_allowed
 from tahoe.spark.statements.describe import (
@@ -98,16 +99,15 @@ def created_like(spark: SparkSession, statement: parsed.CreateLike, source: Name
 
 
 def _like_other_format(spark: SparkSession, statement: parsed.CreateLike) -> TableDefinition:
-    name = str(statement.source)
-    schema = from_spark_schema(spark.table(name).schema)
-    if server_entry(spark, statement.source.identifiers) is None:  # a temporary view
-        return TableDefinition(schema, properties=statement.properties)
-    columns = [str(column.name) for column in spark.catalog.listColumns(name) if column.isPartition]
-    is_view = str(spark.catalog.getTable(name).tableType) == "VIEW"
-    properties = {} if is_view else {str(row[0]): str(row[1]) for row in rows_of_sql(spark, f"SHOW TBLPROPERTIES {name}")}
-    comment = spark.catalog.getTable(name).description
+    name, source = str(statement.source), catalog_table(spark, statement.source.identifiers)
+    if source is None:  # a temporary view
+        return TableDefinition(from_spark_schema(spark.table(name).schema), properties=statement.properties)
+    properties = {} if source.is_view else source.properties()
     return TableDefinition(
-        schema, tuple(columns), {**without_view_properties(properties), **statement.properties}, comment or None
+        source.schema(),
+        tuple(source.partition_schema().names),
+        {**without_view_properties(properties), **statement.properties},
+        spark.catalog.getTable(name).description or None,
     )
 
 

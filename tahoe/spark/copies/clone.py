@@ -42,7 +42,7 @@ from tahoe.spark.names.new_entries import (
     uri_of_new,
     uri_of_text,
 )
-from tahoe.spark.names.server_catalog import add_entry, drop_entry, full_parts, managed_location, server_entry, set_columns
+from tahoe.spark.names.server_catalog import add_entry, full_parts, managed_entry, managed_location, server_entry, set_columns
 from tahoe.spark.names.settings import look_at_settings
 from tahoe.spark.names.snapshots import parsed_timestamp
 from tahoe.store.location import table_url
@@ -137,22 +137,17 @@ def _on_server(spark: SparkSession, request: NamedCloneRequest, source: Table | 
         return ([] if request.clone.how == "createIfNotExists" else _rows(_cloned(spark, request, target, source))), target
     if request.clone.how == "replace":
         raise _missing(name)
-    parts, location = full_parts(spark, request.target), request.location
-    target = table_at(spark, managed_location(spark, parts) if location is None else location, {})
-    if location is None:  # Spark creates an entry of a managed table only for an empty folder
-        add_entry(spark, parts, SparkStruct(), None)
-    try:
+    parts = full_parts(spark, request.target)
+    if request.location is not None:
+        target = table_at(spark, request.location, {})
         rows = _rows(_cloned(spark, request, target, source))
-    except BaseException:
-        if location is None:
-            drop_entry(spark, parts)
-        raise
-    columns = to_spark_schema(target.schema())
-    if location is None:
-        with logged_after_commit("the entry of table %s has no columns", target.url, extra=about(target.url)):
-            set_columns(spark, parts, columns)
-    else:
-        add_entry(spark, parts, columns, location)
+        add_entry(spark, parts, to_spark_schema(target.schema()), request.location)
+        return rows, target
+    target = table_at(spark, managed_location(spark, parts), {})
+    with managed_entry(spark, parts, SparkStruct()):
+        rows = _rows(_cloned(spark, request, target, source))
+    with logged_after_commit("the entry of table %s has no columns", target.url, extra=about(target.url)):
+        set_columns(spark, parts, to_spark_schema(target.schema()))
     return rows, target
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -181,6 +182,19 @@ def set_columns(spark: SparkSession, parts: Sequence[str], columns: StructType) 
 def set_location(spark: SparkSession, parts: Sequence[str], location: str) -> None:
     """Give the entry of a Delta table another location, a path or URL."""
     plain_sql(spark, f"ALTER TABLE {_quoted(parts)} SET LOCATION {text_literal(location)}")
+
+
+@contextmanager
+def managed_entry(spark: SparkSession, parts: Sequence[str], columns: StructType, comment: str | None = None) -> Iterator[None]:
+    """Create the entry of a managed table before the block creates the table, since Spark creates such entries only for empty folders; remove
+    it if the block fails. Raises the errors of `add_entry`.
+    """
+    add_entry(spark, parts, columns, None, comment)
+    try:
+        yield
+    except BaseException:
+        drop_entry(spark, parts)
+        raise
 
 
 def drop_entry(spark: SparkSession, parts: Sequence[str]) -> None:

@@ -227,6 +227,10 @@ class _CommitHooks:
     remote_after: Hook | None = None
     remote_compactor: RemoteCompactor | None = None
 
+    def __reduce__(self) -> str:
+        """Pickle a reference: a table that a function takes to another process has the hooks of that process."""
+        return "_COMMIT_HOOKS"
+
     def compact(self, table: Table, committed: Committed) -> None:
         if self.compactor is not None:
             self.compactor(table, committed)

@@ -93,7 +93,7 @@ def command(words: list[str], path: Path, rounds: int, environment: dict[str, st
     for _ in range(rounds + 1):
         before = processor_seconds_of_children()
         subprocess.run(
-            [sys.executable, "-m", "tahoe.cli", *words, str(path), "--json"], check=True, capture_output=True, env=environment
+            [sys.executable, "-m", "tahoe", *words, str(path), "--json"], check=True, capture_output=True, env=environment
         )
         measured.append(processor_seconds_of_children() - before)
     return statistics.median(measured[1:])

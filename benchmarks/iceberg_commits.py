@@ -65,7 +65,7 @@ def main() -> None:
 def served(root: Path) -> Iterator[RestCatalog]:
     """The catalog of a folder with the namespace ``n``, served by a process of its own."""
     (root / "n").mkdir(parents=True)
-    command = [sys.executable, "-m", "tahoe.cli", "serve", "--iceberg", str(root), "--port", "0", "--writable"]
+    command = [sys.executable, "-m", "tahoe", "serve", "--iceberg", str(root), "--port", "0", "--writable"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

@@ -134,7 +134,7 @@ def served(root: Path) -> Iterator[None]:
     """Serve a folder at the address that the tests expect."""
     for name in NAMESPACES:
         (root / name).mkdir()
-    command = [sys.executable, "-m", "tahoe.cli", "serve", "--iceberg", str(root), "--port", str(PORT), "--writable"]
+    command = [sys.executable, "-m", "tahoe", "serve", "--iceberg", str(root), "--port", str(PORT), "--writable"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=root, text=True) as process:
         try:
             assert process.stdout is not None

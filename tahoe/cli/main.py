@@ -120,7 +120,7 @@ def main() -> None:
         _prepare_completion()
     try:
         try:
-            app(prog_name="tahoe")  # also for `python -m tahoe.cli`: shells find their completion by this name
+            app(prog_name="tahoe")  # also for `python -m tahoe`: shells find their completion by this name
         finally:
             # Flush here, where a closed pipe can be recognized, and not while Python shuts down.
             sys.stdout.flush()

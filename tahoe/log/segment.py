@@ -149,7 +149,7 @@ def newest_listed_segment(store: LogStore) -> tuple[LogSegment, bool]:
 def no_table(url: str) -> NotFound:
     """Return the error for a folder without a table. On a local disk it says what is there instead."""
     return NotFound(
-        f"There is no Delta table at {url}: its folder {LOG_FOLDER} is missing or empty. {_remedy(local_path(url))}",
+        f"{url} is not a Delta table: its folder {LOG_FOLDER} is missing or empty. {_remedy(local_path(url))}",
         code="DELTA_TABLE_NOT_FOUND",
         table=url,
     )

@@ -61,7 +61,7 @@ class Served:
 
 
 def start(
-    root: Path, *words: str, files: int | None = None, program: Sequence[str] = ("-m", "tahoe.cli"), **variables: str
+    root: Path, *words: str, files: int | None = None, program: Sequence[str] = ("-m", "tahoe"), **variables: str
 ) -> tuple[subprocess.Popen[str], str]:
     """The server as a process, and its address, which it prints once it listens.
 
@@ -318,7 +318,7 @@ def test_big_bodies_are_swallowed_and_odd_requests_answered(served: Served) -> N
 def test_a_server_for_others_needs_a_token(tmp_path: Path) -> None:
     for words in (["--host", "0.0.0.0"], ["--host", "0.0.0.0", "--token", ""], ["--port", "99999"]):
         actual = subprocess.run(
-            [sys.executable, "-m", "tahoe.cli", "serve", "--iceberg", str(tmp_path), *words],
+            [sys.executable, "-m", "tahoe", "serve", "--iceberg", str(tmp_path), *words],
             capture_output=True,
             text=True,
             env={name: text for name, text in os.environ.items() if name != "TAHOE_TOKEN"},

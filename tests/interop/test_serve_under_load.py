@@ -236,7 +236,7 @@ def test_a_folder_that_is_not_there_and_a_file_are_refused_before_anything_liste
         with pytest.raises(NotFound, match=what):
             Warehouse(tmp_path / name, runtime=UNIFORM_RUNTIME).refuse_if_absent()
         done = subprocess.run(
-            [sys.executable, "-m", "tahoe.cli", "serve", "--iceberg", str(tmp_path / name), "--port", "0"],
+            [sys.executable, "-m", "tahoe", "serve", "--iceberg", str(tmp_path / name), "--port", "0"],
             capture_output=True,
             text=True,
             timeout=SECONDS,

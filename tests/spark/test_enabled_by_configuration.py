@@ -72,14 +72,14 @@ def test_a_submitted_job_is_enabled_by_the_setting(tmp_path):
 
 def test_tahoe_run_enables_a_job_and_delta_sparks_names(tmp_path):
     job = written(tmp_path / "job.py", _JOB + _WITH_DELTA)
-    command = (sys.executable, "-m", "tahoe.cli", "run", "python", job, str(tmp_path / "t"))
+    command = (sys.executable, "-m", "tahoe", "run", "python", job, str(tmp_path / "t"))
     assert lines(*command) == ["= rows [0, 2]", "= history 2"]
 
 
 @pytest.mark.soak
 def test_tahoe_run_enables_the_shell(tmp_path):
     typed = _JOB.replace("sys.argv[1]", repr(str(tmp_path / "t")))
-    assert "= rows [0, 2]" in lines(sys.executable, "-m", "tahoe.cli", "run", "pyspark", *_QUIET, text=typed)
+    assert "= rows [0, 2]" in lines(sys.executable, "-m", "tahoe", "run", "pyspark", *_QUIET, text=typed)
 
 
 @pytest.mark.soak
@@ -97,7 +97,7 @@ def test_a_setting_of_false_wins_over_the_variable(tmp_path):
     job = written(
         tmp_path / "job.py", "import tahoe.spark.session as s\n" + _JOB.split("table =")[0] + 'print("=", s.is_enabled(spark))'
     )
-    command = (sys.executable, "-m", "tahoe.cli", "run", spark_submit(), *_QUIET, "--conf", "spark.tahoe.enabled=false", job)
+    command = (sys.executable, "-m", "tahoe", "run", spark_submit(), *_QUIET, "--conf", "spark.tahoe.enabled=false", job)
     assert lines(*command) == ["= False"]
 
 

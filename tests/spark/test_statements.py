@@ -163,6 +163,9 @@ def test_where_no_table_is_the_class_of_the_error_is_that_of_the_statement(spark
             with pytest.raises(NotFound) as error:
                 spark.sql(statement.format(t=f"delta.`{tmp_path}/{folder}`")).collect()
             assert error.value.code == code and isinstance(error.value, AnalysisException), (statement, folder)
+            # Programs look for these words of Spark and delta-spark.
+            assert "is not a Delta table" in str(error.value)
+            assert ("Path does not exist: file:/" in str(error.value)) == (code == "PATH_NOT_FOUND")
 
 
 def test_described_columns_are_those_of_the_log(spark, named):  # noqa: F811

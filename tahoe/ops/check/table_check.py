@@ -68,7 +68,7 @@ def strict_violations(store: LogStore, progress: Progress = silent) -> list[Viol
     log = RawLog(store)
     if not log.commits and not log.checkpoints:
         raise NotFound(
-            f"There is no Delta table at {store.url}: its log has no commit. Give the path of the table's root.",
+            f"{store.url} is not a Delta table: its log has no commit. Give the path of the table's root.",
             code="DELTA_TABLE_NOT_FOUND",
             table=store.url,
         )

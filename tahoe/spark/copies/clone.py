@@ -217,7 +217,7 @@ def _folder(spark: SparkSession, request: NamedCloneRequest, progress: Progress)
         table = table_at(spark, path, {}) if provider in ("parquet", "iceberg") else None
         name = f"{provider}.`{path}`"
         if provider == "delta":
-            raise NotFound(f"There is no Delta table at {path}. Check the path.", code="DELTA_TABLE_NOT_FOUND", table=path)
+            raise NotFound(f"{path} is not a Delta table. Check the path.", code="DELTA_TABLE_NOT_FOUND", table=path)
     travels = request.version is not None or request.timestamp is not None
     if table is None or travels:
         reason = "" if table is None else ", which has no versions"

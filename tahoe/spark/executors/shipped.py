@@ -50,7 +50,7 @@ _LEVEL = 1
 """The zlib level: the best one takes ten times as long, and saves a tenth of the bytes."""
 _DRIVER_ONLY = frozenset(
     {
-        *("tahoe.as_delta", "tahoe.cli", "tahoe.api.several_tables", "tahoe.tables", "tahoe.testing"),
+        *("tahoe.__main__", "tahoe.as_delta", "tahoe.cli", "tahoe.api.several_tables", "tahoe.tables", "tahoe.testing"),
         *("tahoe.uniform.serve", "tahoe.uniform.catalogs"),
         *(
             f"tahoe.spark.{name}"
@@ -63,7 +63,7 @@ _DRIVER_ONLY = frozenset(
     }
 )
 """Modules that no task imports: they need a driver, or additional packages."""
-_COMMANDS_ONLY = frozenset({"tahoe.cli", "tahoe.testing", "tahoe.uniform.serve"})
+_COMMANDS_ONLY = frozenset({"tahoe.__main__", "tahoe.cli", "tahoe.testing", "tahoe.uniform.serve"})
 """Modules that no function of the user imports."""
 _CLIENT_ONLY = _COMMANDS_ONLY | {"tahoe.as_delta", "tahoe.tables", "tahoe.spark.connect"}
 """Modules that no process of a Spark Connect server imports, unless a function of the user does."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from tahoe.api.table import Table
-from tahoe.base.exceptions import TahoeError
+from tahoe.base.exceptions import NotFound, TahoeError
 
 NO_TABLE = "DELTA_TABLE_NOT_FOUND"
 """The code in the core for a folder without a Delta table; statements replace it."""
@@ -96,4 +96,6 @@ def reading(table: Table, nothing: str = "PATH_NOT_FOUND") -> Iterator[None]:
     except TahoeError as error:
         if error.code != NO_TABLE or next(table.store.walk(""), None) is not None:
             raise
-        raise error.recoded(nothing) from error.__cause__
+        # Programs written for delta-spark look for "Path does not exist" and "is not a Delta table" in the text.
+        message = f"Path does not exist: {table.url}. It is not a Delta table: check the path, or create the table."
+        raise NotFound(message, code=nothing, table=table.url) from error.__cause__

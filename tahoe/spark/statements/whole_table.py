@@ -144,7 +144,7 @@ def move(spark: SparkSession, named: NamedTable, location: str) -> None:
 def _check_other(spark: SparkSession, named: NamedTable, other: Table) -> None:
     if not other.exists():
         raise InvalidRequest(
-            f"There is no Delta table at {other.url}, where {named.name} shall be. Name the folder of one.",
+            f"{other.url} is not a Delta table, and {named.name} shall be there. Name the folder of one.",
             code="DELTA_MISSING_DELTA_TABLE",
             table=str(named.name),
         )

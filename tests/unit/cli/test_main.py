@@ -195,14 +195,14 @@ def test_names_in_a_table_cannot_control_the_terminal_or_the_markup(tmp_path: Pa
 
 
 def test_output_into_a_pipe_has_no_colour_and_is_not_cut(path: str) -> None:
-    shown = subprocess.run([sys.executable, "-m", "tahoe.cli", "files", path], capture_output=True, text=True, check=True).stdout
+    shown = subprocess.run([sys.executable, "-m", "tahoe", "files", path], capture_output=True, text=True, check=True).stdout
     assert "\x1b" not in shown
     for name in Path(path).rglob("*.parquet"):
         assert name.name in shown.replace("\n", "")
 
 
 def test_a_closed_pipe_is_not_an_error(path: str) -> None:
-    command = f"'{sys.executable}' -m tahoe.cli files '{path}' --json | true; echo ${{PIPESTATUS[0]}}"
+    command = f"'{sys.executable}' -m tahoe files '{path}' --json | true; echo ${{PIPESTATUS[0]}}"
     outcome = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
     assert outcome.stderr == ""
     assert outcome.stdout.strip() == "0"

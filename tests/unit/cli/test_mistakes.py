@@ -33,10 +33,10 @@ SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("day", pa.date32
 
 MISTAKES = [
     # command line, texts of the error: its class or the parser's words, the place, and the remedy
-    ("detail nowhere", "[DELTA_TABLE_NOT_FOUND]", "/nowhere: ", "Check the path"),
-    ("detail parquet", "[DELTA_TABLE_NOT_FOUND]", "/parquet: ", "convert them with tahoe convert."),
+    ("detail nowhere", "[DELTA_TABLE_NOT_FOUND]", "/nowhere is not a Delta table", "Check the path"),
+    ("detail parquet", "[DELTA_TABLE_NOT_FOUND]", "/parquet is not a Delta table", "convert them with tahoe convert."),
     ("detail parquet/a.parquet", "[DELTA_TABLE_NOT_FOUND]", "The path is a file: pass the folder"),
-    ("detail empty", "[DELTA_TABLE_NOT_FOUND]", "/empty: ", "Check the path"),
+    ("detail empty", "[DELTA_TABLE_NOT_FOUND]", "/empty is not a Delta table", "Check the path"),
     ("detial orders", "No such command 'detial'", "Did you mean 'detail'?"),
     ("uniform stats orders", "No such command 'stats'", "Did you mean 'status'?"),
     ("detail", "Missing argument 'path'", "tahoe detail -h"),

@@ -121,7 +121,7 @@ def test_bash_completes_commands(tmp_path: Path) -> None:
     """The script of bash, sourced by bash, offers the commands that begin with the word."""
     (tmp_path / "script").write_text(run("completion", "bash").stdout)
     command = tmp_path / "tahoe"
-    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m tahoe.cli "$@"\n')
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m tahoe "$@"\n')
     command.chmod(0o755)
     program = f"""
         PATH={tmp_path}:$PATH

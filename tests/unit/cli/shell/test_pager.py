@@ -36,7 +36,7 @@ def on_terminal(*words: str, lines: int = 24, columns: int = 80, **variables: st
     fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
     environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "PAGER", "NO_COLOR")}
     process = subprocess.Popen(
-        [sys.executable, "-m", "tahoe.cli", *words],
+        [sys.executable, "-m", "tahoe", *words],
         stdin=end,
         stdout=end,
         stderr=subprocess.PIPE,
@@ -68,7 +68,7 @@ def test_long_text_goes_through_the_pager_and_short_text_does_not(path: str) -> 
 
 
 def test_without_a_terminal_nothing_is_paged(path: str) -> None:
-    words = [sys.executable, "-m", "tahoe.cli", "head", path, "--limit", "40"]
+    words = [sys.executable, "-m", "tahoe", "head", path, "--limit", "40"]
     shown = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "PAGER": PAGER}, check=True).stdout
     assert "the pager begins" not in shown and shown.count("end") == 40
 

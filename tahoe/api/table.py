@@ -436,8 +436,8 @@ class Table(Readable):
         Raises: see `tahoe.snapshot.changes.feed`.
         """
         times = (start_timestamp, end_timestamp)
-        limits = (None if time is None else log_history.parse_timestamp(time, self.time_zone) for time in times)
-        bounds = changes.Bounds(start_version, end_version, *limits)
+        first, last = (None if time is None else log_history.parse_timestamp(time, self.time_zone) for time in times)
+        bounds = changes.Bounds(start_version, end_version, first, last)
         return changes.feed(self.store, self.snapshot(), bounds).to_arrow()
 
     @arguments_of(TailOptions)

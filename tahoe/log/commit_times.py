@@ -79,7 +79,7 @@ class CommitTimes:
                 raise self._too_early(timestamp_ms)
             version = max(older)
         if version == self._newest or version < self._stated_from:
-            latest = self._latest
+            latest = self.latest
             if latest is not None and version == latest.version and latest.timestamp_ms < timestamp_ms:
                 raise self._too_late(timestamp_ms)
         return version
@@ -108,7 +108,8 @@ class CommitTimes:
         return None if time is None else CommitTime(first, time)
 
     @property
-    def _latest(self) -> CommitTime | None:
+    def latest(self) -> CommitTime | None:
+        """The newest commit in the log; None if there is none."""
         times = self.between(self._newest, self._newest) if self._stated_from <= self._newest else self._modified
         return CommitTime(*next(reversed(times.items()))) if times else None
 
@@ -170,7 +171,7 @@ class CommitTimes:
         )
 
     def _too_late(self, timestamp_ms: int) -> NotFound:
-        latest = self._latest
+        latest = self.latest
         last = "none" if latest is None else f"version {latest.version}, is from {_iso(latest.timestamp_ms)}"
         return NotFound(
             f"Table {self._store.url} has no version as late as {_iso(timestamp_ms)}: its latest, {last}. Request that time or an earlier "

@@ -56,12 +56,15 @@ class Bounds:
         start_version, start_timestamp_ms: one of the two; a timestamp means the first commit at that time or after it.
         end_version, end_timestamp_ms: at most one; none for the newest version. A timestamp means the last commit at that time or
             before it.
+        may_be_late: whether a start after the newest commit means no changes, and an end after it the newest commit; both are errors
+            otherwise, for an end only if it is a timestamp.
     """
 
     start_version: int | None = None
     end_version: int | None = None
     start_timestamp_ms: int | None = None
     end_timestamp_ms: int | None = None
+    may_be_late: bool = False
 
     def __post_init__(self) -> None:
         if self.start_version is None and self.start_timestamp_ms is None:
@@ -75,6 +78,12 @@ class Bounds:
                     f"Give a version or a timestamp for the {name} of the change data feed, not both.",
                     code="DELTA_MULTIPLE_CDC_BOUNDARY",
                 )
+
+    @property
+    def is_in_order(self) -> bool:
+        """Whether both ends are timestamps, of which the second is not the earlier one."""
+        start, end = self.start_timestamp_ms, self.end_timestamp_ms
+        return start is not None and end is not None and start <= end
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +118,7 @@ class ChangedFile:
 
 @dataclass(frozen=True)
 class Feed:
-    """The changes of the commits `start` to `end`, both included.
+    """The changes of the commits `start` to `end`, both included; of no commit if `start` follows `end`.
 
     Args:
         snapshot: of the version `end`, whose schema the rows have.
@@ -176,6 +185,8 @@ def feed(store: LogStore, latest: Snapshot, bounds: Bounds) -> Feed:
             end, `DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA` where that of the start cannot.
     """
     start, end = _start(latest, bounds), _end(latest, bounds)
+    if start > latest.version and bounds.may_be_late:
+        return no_changes(latest)
     if start > latest.version:
         raise InvalidRequest(
             f"The change data feed of table {store.url} is requested from version {start}, but its latest version is "
@@ -183,6 +194,8 @@ def feed(store: LogStore, latest: Snapshot, bounds: Bounds) -> Feed:
             code="DELTA_CDC_START_VERSION_AFTER_LATEST",
             table=store.url,
         )
+    if start > end and bounds.is_in_order:  # there is no commit between the two times
+        return no_changes(latest)
     if start > end:
         raise InvalidRequest(
             f"The change data feed of table {store.url} is requested from version {start} to version {end}. "
@@ -200,6 +213,11 @@ def feed(store: LogStore, latest: Snapshot, bounds: Bounds) -> Feed:
             version=start,
         )
     return Feed(_checked(store, start, end), start, end, latest.times.between(start, end))
+
+
+def no_changes(snapshot: Snapshot) -> Feed:
+    """Return the feed of no commit, in the schema of a version."""
+    return Feed(snapshot, snapshot.version + 1, snapshot.version, {})
 
 
 def feed_schema(schema: StructType) -> StructType:
@@ -265,12 +283,21 @@ def _start(latest: Snapshot, bounds: Bounds) -> int:
     if bounds.start_version is not None:
         return bounds.start_version
     assert bounds.start_timestamp_ms is not None
+    if _is_late(latest, bounds.start_timestamp_ms, bounds):
+        return latest.version + 1
     return latest.times.first_version_from(bounds.start_timestamp_ms)
+
+
+def _is_late(latest: Snapshot, timestamp_ms: int, bounds: Bounds) -> bool:
+    """Return whether a time is after the newest commit, and may be."""
+    newest = latest.times.latest if bounds.may_be_late else None
+    return newest is not None and timestamp_ms > newest.timestamp_ms
 
 
 def _end(latest: Snapshot, bounds: Bounds) -> int:
     if bounds.end_timestamp_ms is not None:
-        return latest.times.version_at(bounds.end_timestamp_ms)
+        is_late = _is_late(latest, bounds.end_timestamp_ms, bounds)
+        return latest.version if is_late else latest.times.version_at(bounds.end_timestamp_ms)
     return latest.version if bounds.end_version is None else min(bounds.end_version, latest.version)
 
 

@@ -87,6 +87,8 @@ class Source:
         version = self.options.starting_version
         if version == "latest":
             return self.end_now()
+        if self._starts_late():
+            return self.end_now()
         if self.options.starting_timestamp_ms is not None:
             version = self.latest().times.first_version_from(self.options.starting_timestamp_ms)
         if version is None:
@@ -100,6 +102,16 @@ class Source:
                 version=version,
             )
         return self._before(version)
+
+    def _starts_late(self) -> bool:
+        """Return whether the start is after the newest commit, and may be."""
+        options = self.options
+        if not options.may_start_late:
+            return False
+        if options.starting_timestamp_ms is None:
+            return options.starting_version == self.latest().version + 1
+        newest = self.latest().times.latest
+        return newest is not None and options.starting_timestamp_ms > newest.timestamp_ms
 
     def latest(self) -> Snapshot:
         """Return the newest version. Raises `InvalidRequest` if the table was replaced by another one."""

@@ -28,6 +28,7 @@ class SourceOptions(FollowOptions):
             changes are allowed.
         with_event_time_order: whether the table's current rows are read in the event time order of the query's watermark; None if not
             set.
+        may_start_late: whether a start after the newest commit means future commits only; an error otherwise.
 
     Raises `InvalidRequest` for invalid or contradictory options.
     """
@@ -39,6 +40,7 @@ class SourceOptions(FollowOptions):
     streaming_source_tracking_id: str | None = None
     allowed_changes: Mapping[str, str] = field(default_factory=dict)
     with_event_time_order: bool | None = None
+    may_start_late: bool = False
 
     def __post_init__(self) -> None:
         if self.starting_version is not None and self.starting_timestamp_ms is not None:

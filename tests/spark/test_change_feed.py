@@ -178,6 +178,8 @@ class TestRefusals:
         session.conf.set("spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled", "true")
         for late in ({"startingVersion": 12}, {"startingTimestamp": "2200-01-01"}):
             assert load(session, history.url, **late).collect() == []
+        all_changes = counted(history.changes(1))
+        assert counted(load(session, history.url, startingVersion=1, endingTimestamp="2200-01-01").toArrow()) == all_changes
 
     def test_versions_without_the_feed_are_refused(self, spark, path):
         Table(path).write(rows(1), WriteOptions())

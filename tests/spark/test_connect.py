@@ -549,12 +549,12 @@ def test_small_files_are_compacted_after_a_write(connect: Any, tmp_path: Path) -
 
 def test_a_setting_without_effect_warns(connect: Any, tmp_path: Path) -> None:
     with remote():
-        name = "spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled"
-        connect.conf.set(name, "true")
+        name = "spark.databricks.delta.optimizeWrite.binSize"
+        connect.conf.set(name, "1g")
         reset_warnings()
         _LOOKED_AT.discard(connect)
         try:
-            with pytest.warns(TahoeWarning, match=f"{name}.* is not followed.*server reads the feed"):
+            with pytest.warns(TahoeWarning, match=f"{name}.* is not followed.*advisoryPartitionSizeInBytes"):
                 connect.range(1).write.format("delta").save(f"file://{tmp_path}/t")
         finally:
             connect.conf.unset(name)

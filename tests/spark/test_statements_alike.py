@@ -384,6 +384,29 @@ def test_rows_are_cast_if_the_columns_change(session: Any) -> None:
         writer.saveAsTable("t")
 
 
+def test_a_late_range_of_the_feed_is_allowed_by_a_setting(session: Any, tmp_path: Path) -> None:
+    setting = "spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled"
+    session.sql("CREATE TABLE made (id INT) USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)")
+    session.sql("INSERT INTO made VALUES (1)")
+    assert code_of(session, "SELECT * FROM table_changes('made', 0, '2200-01-01')") == "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"
+    session.conf.set(setting, "true")
+    try:
+        assert rows(session, "SELECT id FROM table_changes('made', 0, '2200-01-01')") == [(1,)]
+        assert rows(session, "SELECT id FROM table_changes('made', '2200-01-01')") == []
+        assert rows(session, "SELECT id FROM table_changes('made', 2)") == []
+        for start, version in ({"startingTimestamp": "2200-01-01"}, 2), ({"startingVersion": "3"}, 3):
+            stream = session.readStream.format("delta").options(readChangeFeed="true", **start).table("made").select("id")
+            writer = stream.writeStream.format("delta").option("checkpointLocation", f"{tmp_path}/{version}")
+            copy = f"{tmp_path}/copy-{version}"
+            for expected in ([], [(version,)]):
+                assert writer.trigger(availableNow=True).start(copy).awaitTermination(120)
+                assert rows(session, f"SELECT id FROM delta.`{copy}`") == expected
+                if not expected:
+                    session.sql(f"INSERT INTO made VALUES ({version})")
+    finally:
+        session.conf.unset(setting)
+
+
 def test_settings_of_properties_are_followed(session: Any) -> None:
     session.sql("ALTER TABLE t SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
     settings = {

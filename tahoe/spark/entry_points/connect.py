@@ -4,6 +4,7 @@ client (`tahoe.spark.connect`).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -59,9 +60,9 @@ from tahoe.spark.jvm.storage import after_remote_commits, reach_storage_by, reac
 from tahoe.spark.names.entries import parts_of, table_named
 from tahoe.spark.names.options import ReadRequest, read_request, travelling
 from tahoe.spark.names.server_catalog import SESSION_CATALOG, ServerEntry, delta_entries, server_entry
-from tahoe.spark.names.settings import settings_of, settings_read_once
+from tahoe.spark.names.settings import LATE_RANGES, is_on, settings_of, settings_read_once
 from tahoe.spark.names.temporary_views import copy_views, forget_view, note_view
-from tahoe.spark.portable.data_source_options import TIME_ZONE
+from tahoe.spark.portable.data_source_options import SESSION_SETTINGS, TIME_ZONE
 from tahoe.spark.write.enforce import session_time_zone
 
 _FILTERS = "spark.sql.python.filterPushdown.enabled"
@@ -138,8 +139,14 @@ def _load(original: Callable[..., Any], reader: Any, *positional: Any, **named: 
     in_path = travelling(ReadRequest(path))
     if in_path is not None and in_path.timestamp is not None:
         reader.option(TIME_ZONE, session_time_zone(spark))
+    if any(name.lower() in _RANGE_OPTIONS for name in reader._options) and is_on(spark, LATE_RANGES):
+        reader.option(SESSION_SETTINGS, json.dumps({LATE_RANGES: "true"}))
     reader._options = in_utc(spark, without_secrets(spark, reader._options))
     return original(reader, arguments["path"], "delta")
+
+
+_RANGE_OPTIONS = frozenset({"startingversion", "startingtimestamp", "endingversion", "endingtimestamp"})
+"""The options of the change data feed and of streams for which a session has the setting `LATE_RANGES`."""
 
 
 def _read_table(original: Callable[..., Any], reader: Any, tableName: str) -> Any:  # noqa: N803 - PySpark's name

@@ -122,7 +122,6 @@ def look_at_settings(spark: SparkSession) -> None:
 
 
 _NOT_ON_CONNECT = {
-    f"{PREFIX}changeDataFeed.timestampOutOfRange.enabled": "A process of the Spark Connect server reads the feed.",
     f"{PREFIX}optimizeWrite.binSize": "In a session of Spark Connect, spark.sql.adaptive.advisoryPartitionSizeInBytes is the size.",
     f"{PREFIX}optimizeWrite.maxShufflePartitions": "In a session of Spark Connect, Spark's adaptive execution chooses the number.",
 }
@@ -132,6 +131,10 @@ _NOT_ON_CONNECT = {
 def _check_on_connect(settings: Mapping[str, str]) -> None:
     for name in settings.keys() & _NOT_ON_CONNECT.keys():
         check_setting(Setting(name, State.NO_EFFECT, _NOT_ON_CONNECT[name], KIND), settings[name])
+
+
+LATE_RANGES = f"{PREFIX}changeDataFeed.timestampOutOfRange.enabled"
+"""The setting that lets a range of the change data feed, and a stream, start or end after the newest commit."""
 
 
 def assumes_if_exists(spark: SparkSession) -> bool:

@@ -42,7 +42,7 @@ from tahoe.schema.collations import compares_by_bytes
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType, StructField, StructType
 from tahoe.settings.dataframe_options import warn_of_range_without_feed
 from tahoe.snapshot.arrow_reader import ReadTask
-from tahoe.snapshot.changes import Bounds, ChangedFile, Feed, feed, feed_schema
+from tahoe.snapshot.changes import Bounds, ChangedFile, Feed, feed, feed_schema, no_changes
 from tahoe.snapshot.data_reader import DataFiles
 from tahoe.snapshot.read_errors import no_columns
 from tahoe.snapshot.snapshot import Snapshot
@@ -67,6 +67,7 @@ from tahoe.spark.portable.data_source_options import (
     PARTITION_BY,
     columns_in,
     option_of,
+    ranges_may_be_late,
     settings_in,
     stream_table_of,
     table_of,
@@ -91,7 +92,7 @@ class DeltaDataSource(Sent, DataSource):
     which a writer evaluates generated columns, constraints and defaults, and a reader the time in ``path@20260131120000000``; UTC if it is
     not set. ``partitionBy`` and ``clusterBy`` name columns of a new table, separated by commas. ``coordinator`` is the URL, without a
     password, of the database that ratifies the commits of a catalog-managed table, in the form of `tahoe.SqlCoordinator`; the processes
-    that plan and commit query it, those that read files do not. Two are for streams that Tahoe's client starts: ``evaluatedRules``, the
+    that plan and commit query it, those that read files do not. Two are for reads and streams of Tahoe's client: ``evaluatedRules``, the
     rules whose values and results Spark added to the rows (`tahoe.spark.executors.evaluated_rules`), and ``sessionSettings``.
     """
 
@@ -188,7 +189,10 @@ class DeltaDataSource(Sent, DataSource):
                 None if text is None else parse_timestamp(text, table.time_zone)
                 for text in (requested.start_timestamp, requested.end_timestamp)
             )
-            bounds = Bounds(requested.start_version, requested.end_version, first, last)
+            may_be_late = ranges_may_be_late(self._options)
+            bounds = Bounds(requested.start_version, requested.end_version, first, last, may_be_late)
+        elif self._range[0] > self._range[1]:
+            return no_changes(table.snapshot(self._range[1]))
         else:
             bounds = Bounds(*self._range)
         with reading(table):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tahoe.api.table import Table
 from tahoe.base.exceptions import InvalidRequest, Unsupported
+from tahoe.spark.names.settings import LATE_RANGES, is_true
 from tahoe.store.hadoop_settings import storage_options
 from tahoe.store.log_store import LogStore
 
@@ -22,7 +23,7 @@ TIME_ZONE = "timeZone"
 EVALUATED_RULES = "evaluatedRules"
 """The option of a stream's writer for the rules that the server evaluates (`tahoe.spark.executors.evaluated_rules`)."""
 SESSION_SETTINGS = "sessionSettings"
-"""The option of a stream's writer for settings of the session, which Spark does not tell a data source."""
+"""The option for settings of the session, which Spark does not tell a data source."""
 PARTITION_BY, CLUSTER_BY = "partitionBy", "clusterBy"
 """The options for the columns of a new table; Spark does not tell a stream's writer the arguments of these methods."""
 _COORDINATOR = "coordinator"
@@ -126,3 +127,8 @@ def settings_in(options: Mapping[str, str]) -> dict[str, str]:
     """Return the settings of the session in the option ``sessionSettings``."""
     text = option_of(options, SESSION_SETTINGS, "")
     return dict(json.loads(text)) if text else {}
+
+
+def ranges_may_be_late(options: Mapping[str, str]) -> bool:
+    """Return whether the session lets a range of the change data feed, or a stream, start or end after the newest commit."""
+    return is_true(LATE_RANGES, settings_in(options).get(LATE_RANGES, "false"))

@@ -29,7 +29,7 @@ from tahoe.spark.executors import worker
 from tahoe.spark.executors.data_source_tasks import binned, rows_of_batch
 from tahoe.spark.executors.shipped import sent_whole
 from tahoe.spark.names.options import ReadRequest, boolean_option, travelling
-from tahoe.spark.portable.data_source_options import option_of
+from tahoe.spark.portable.data_source_options import option_of, ranges_may_be_late
 from tahoe.spark.portable.sent import Sent
 from tahoe.spark.stream.stream_options import stream_options, time_travel_error
 from tahoe.spark.versions.read_limits import (
@@ -67,7 +67,11 @@ def stream_reader(table: Table, version: int | None, schema: SparkStruct, option
     if "@" in path and not table.exists() and travelling(ReadRequest(path)) is not None:
         raise time_travel_error(f"the path '{path}'")
     lowered = {key.lower(): value for key, value in options.items()}
-    requested = stream_options(options, lambda text: datetime.fromtimestamp(parse_timestamp(text) / 1000, UTC))
+    requested = stream_options(
+        options,
+        lambda text: datetime.fromtimestamp(parse_timestamp(text) / 1000, UTC),
+        may_start_late=ranges_may_be_late(options),
+    )
     if requested.schema_tracking_location is not None:
         raise _unsupported(
             "schemaTrackingLocation", "Spark does not pass the place of the query's checkpoint to a Python data source"

@@ -15,7 +15,6 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from tahoe.api.table import Table
-from tahoe.base.exceptions import TahoeError
 from tahoe.snapshot.changes import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, Bounds, ChangedFile, Feed, feed, feed_schema
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import Jvm
@@ -25,16 +24,14 @@ from tahoe.spark.jvm.translate import to_spark_schema, with_shown_metadata
 from tahoe.spark.names.error_names import reading
 from tahoe.spark.names.options import ChangeRange, milliseconds, read_request
 from tahoe.spark.names.requested_changes import ChangesRequest
-from tahoe.spark.names.settings import is_on
+from tahoe.spark.names.settings import LATE_RANGES, is_on
 from tahoe.spark.names.snapshots import parsed_timestamp
 from tahoe.spark.scan.changed_files import KIND, ROW_CONDITIONS, TIME, VERSION, ChangedFilesIndex, OpenRange, groups_of
 from tahoe.spark.scan.relation import logical_column, scan_of, without_preview_types
 from tahoe.spark.scan.row_id_columns import ROW_INDEX, position
 
-OUT_OF_RANGE = "spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled"
 """The session setting that makes a range after the newest commit empty instead of an error."""
 
-_AFTER_LATEST = ("DELTA_CDC_START_VERSION_AFTER_LATEST", "DELTA_TIMESTAMP_GREATER_THAN_COMMIT")
 _NONE: Mapping[str, str] = {}
 
 
@@ -57,16 +54,11 @@ def read_changes(
         None if text is None else milliseconds(parsed_timestamp(spark, text))
         for text in (requested.start_timestamp, requested.end_timestamp)
     )
-    bounds = Bounds(requested.start_version, requested.end_version, first, last)
+    bounds = Bounds(requested.start_version, requested.end_version, first, last, is_on(spark, LATE_RANGES))
     with reading(table):
         latest = table.snapshot()
     is_open = requested.end_version is None and requested.end_timestamp is None
-    try:
-        changes = feed(table.store, latest, bounds)
-    except TahoeError as error:
-        if error.code in _AFTER_LATEST and is_on(spark, OUT_OF_RANGE):
-            return _no_changes(spark, latest)
-        raise
+    changes = feed(table.store, latest, bounds)
     if is_open:
         return _following(spark, changes, OpenRange(table, bounds, latest), options or _NONE)
     rows = read_changed_files(spark, changes, list(changes.files()), options=options or _NONE)

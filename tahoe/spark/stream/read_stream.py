@@ -24,7 +24,7 @@ from tahoe.spark.jvm.errors import install, java_exception
 from tahoe.spark.jvm.proxies import Proxied, answered
 from tahoe.spark.names.error_names import STREAMS, with_classes
 from tahoe.spark.names.options import hadoop_options
-from tahoe.spark.names.settings import look_at_settings
+from tahoe.spark.names.settings import LATE_RANGES, is_on, look_at_settings
 from tahoe.spark.names.snapshots import parsed_timestamp
 from tahoe.spark.scan.python_scan import scans_in_python
 from tahoe.spark.stream.batch_frames import shown_schema
@@ -57,7 +57,7 @@ def read_stream(
     """
     install()
     look_at_settings(spark)
-    source_options = stream_options(options, partial(parsed_timestamp, spark))
+    source_options = stream_options(options, partial(parsed_timestamp, spark), may_start_late=is_on(spark, LATE_RANGES))
     hadoop = hadoop_options(options)
     with with_classes(STREAMS):
         newest = table.snapshot()

@@ -12,11 +12,14 @@ from tahoe.spark.names.options import boolean_option, illegal_option, millisecon
 from tahoe.stream.source_options import SourceOptions
 
 
-def stream_options(options: Mapping[str, str], moment: Callable[[str], datetime]) -> SourceOptions:
+def stream_options(
+    options: Mapping[str, str], moment: Callable[[str], datetime], *, may_start_late: bool = False
+) -> SourceOptions:
     """Parse the options of a stream reader.
 
     Args:
         moment: parses the text of a timestamp (`tahoe.spark.names.snapshots.parsed_timestamp`).
+        may_start_late: the session's setting (`tahoe.spark.names.settings.LATE_RANGES`).
 
     Raises:
         InvalidRequest: ``DELTA_ILLEGAL_OPTION``, ``DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET``, ``DELTA_TIMESTAMP_INVALID``, and
@@ -46,6 +49,7 @@ def stream_options(options: Mapping[str, str], moment: Callable[[str], datetime]
         streaming_source_tracking_id=by_name.get("streamingsourcetrackingid"),
         allowed_changes={name: by_name[name.lower()].strip() for name in SCHEMA_CHANGE_OPTIONS if name.lower() in by_name},
         with_event_time_order=boolean_option(by_name, "withEventTimeOrder", False) if "witheventtimeorder" in by_name else None,
+        may_start_late=may_start_late,
     )
 
 

@@ -17,6 +17,7 @@ from tahoe.base.clock import SeededClock
 from tahoe.base.exceptions import InvalidRequest, NotFound, Unsupported
 from tahoe.log.replay import add_files
 from tahoe.ops.rows.insert import WriteOptions
+from tahoe.snapshot.changes import Bounds, feed
 from tahoe.txn.transaction import Operation
 
 FEED = {"delta.enableChangeDataFeed": "true"}
@@ -185,6 +186,32 @@ def test_timestamps_are_inclusive_at_both_ends(tmp_path: Path) -> None:
     assert [row[0] for row in reported(table.changes(start_timestamp=between))] == [2, 3]
     assert reported(table.changes(start_version=0, end_timestamp=between)) == [(1, "insert", 1)]
     assert len(reported(table.changes(start_timestamp="2000-01-01"))) == 3
+
+
+def test_two_times_between_the_same_commits_have_no_changes(tmp_path: Path) -> None:
+    clock = SeededClock(start_ms=1_700_000_000_000)
+    table = make(tmp_path, {**FEED, "delta.enableInCommitTimestamps": "true"}, clock=clock)
+    clock.sleep(60)
+    table.append(numbers(1))
+    first, second = (datetime.fromtimestamp(1_700_000_000 + seconds, UTC) for seconds in (10, 20))
+    changes = table.changes(start_timestamp=first, end_timestamp=second)
+    assert changes.num_rows == 0 and changes.column_names == ["id", "_change_type", "_commit_version", "_commit_timestamp"]
+    with pytest.raises(InvalidRequest, match="DELTA_INVALID_CDC_RANGE"):
+        table.changes(start_timestamp=second, end_timestamp=first)
+
+
+def test_a_late_range_ends_with_the_newest_commit(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    table.append(numbers(1))
+    latest, late_ms = table.snapshot(), 7_000_000_000_000
+
+    def versions(**bounds: int) -> list[int]:
+        return [file.version for file in feed(table.store, latest, Bounds(**bounds, may_be_late=True)).files()]
+
+    assert versions(start_version=0, end_timestamp_ms=late_ms) == [1]
+    assert versions(start_version=2) == versions(start_timestamp_ms=late_ms) == []
+    # As in delta-spark, although the end is before the start.
+    assert versions(start_timestamp_ms=late_ms, end_timestamp_ms=latest.timestamp_ms) == []
 
 
 def test_a_removed_file_that_was_vacuumed_is_named(tmp_path: Path) -> None:

@@ -137,6 +137,18 @@ def test_a_stream_begins_at_a_time(make: Make) -> None:
     assert caught.value.code == "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"
 
 
+@pytest.mark.parametrize("start", [{"starting_timestamp_ms": 7_000_000_000_000}, {"starting_version": 2}])
+def test_a_late_start_means_future_commits_if_it_may_be_late(make: Make, start: dict[str, Any]) -> None:
+    table = make([1])
+    with pytest.raises(NotFound):
+        source(table, **start).plan(None)
+    stream = source(table, may_start_late=True, **start)
+    begin = stream.plan(None)
+    assert begin == at(table, 2)
+    table.append(pa.table({"id": [2]}))
+    assert places(stream, begin, stream.plan(begin)) == [(2, 0)]
+
+
 def test_files_are_excluded_by_path_without_changing_indexes(make: Make) -> None:
     table = make([1, 2, 3])
     path = source(table, starting_version=1).files(None, at(table, 2))[1].action.path

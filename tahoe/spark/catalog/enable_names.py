@@ -18,7 +18,7 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
-from tahoe.spark.catalog.jar_settings import restore_missing_catalog
+from tahoe.spark.catalog.jar_settings import restore_own_catalog
 from tahoe.spark.catalog.optimizer_rules import notify_coordinator, plan_writes, refuse_raw_commands
 from tahoe.spark.catalog.relation_cache import CacheAnswers, LoadedTables, relation_cache
 from tahoe.spark.catalog.session_catalog import CatalogAnswers, session_catalog
@@ -48,7 +48,7 @@ def enable_names(spark: SparkSession) -> None:
     state = spark._jsparkSession.sessionState()
     if is_proxy(state.sqlParser()):
         return
-    restore_missing_catalog(spark)
+    restore_own_catalog(spark)
     # A JVM exception that passes through Python must stay the original one; Spark catches some by class.
     Jvm.of(spark).gateway.python_parameters.propagate_java_exceptions = True
     _replace_fields(spark, state)

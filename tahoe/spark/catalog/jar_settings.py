@@ -33,16 +33,19 @@ def remove_jar_settings(options: dict[str, Any]) -> None:
             del options[_EXTENSIONS]
 
 
-def restore_missing_catalog(spark: SparkSession) -> None:
-    """Restore Spark's own catalog, with a warning, if the session names delta-spark's and the class path lacks it."""
-    if spark.conf.get(_CATALOG, None) != CATALOG or Jvm.of(spark).java_class("org.apache.spark.util.Utils").classIsLoadable(
-        CATALOG
-    ):
+def restore_own_catalog(spark: SparkSession) -> None:
+    """Restore Spark's own catalog, with a warning, if the session names delta-spark's.
+
+    With its JAR on the class path, delta-spark would read and write the tables of some statements, and Tahoe those of others.
+    """
+    if spark.conf.get(_CATALOG, None) != CATALOG:
         return
+    is_there = Jvm.of(spark).java_class("org.apache.spark.util.Utils").classIsLoadable(CATALOG)
     spark.conf.unset(_CATALOG)
     logger.warning(
-        "%s = %s names a class of delta-spark's JAR, which this session does not have: the session has Spark's own catalog, in which Tahoe "
-        "knows Delta tables. Leave the setting out.",
+        "%s = %s names a class of delta-spark's JAR, which %s: the session has Spark's own catalog, in which Tahoe knows Delta tables. "
+        "Leave the setting out.",
         _CATALOG,
         CATALOG,
+        "would carry out some statements in Tahoe's place" if is_there else "this session does not have",
     )

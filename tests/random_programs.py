@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -50,10 +51,15 @@ _WRONG_TYPE = 0.02
 
 @dataclass
 class Program:
-    """The statements of one seed, made one after the other; `columns` are those that `t` has if every statement succeeds."""
+    """The statements of one seed, made one after the other; `columns` are those that `t` has if every statement succeeds.
+
+    Args:
+        without: literals that no statement has.
+    """
 
     random: Random
     columns: dict[str, str] = field(default_factory=dict)
+    without: Collection[str] = ()
 
     def statements(self, count: int) -> list[str]:
         """Return CREATE TABLE, an INSERT, and `count` random statements."""
@@ -74,7 +80,8 @@ class Program:
         chance = self.random.random()
         if chance < 0.1:
             return "NULL"
-        return self.random.choice(LITERALS[self.random.choice(list(LITERALS)) if chance < 0.1 + _WRONG_TYPE else data_type])
+        literals = LITERALS[self.random.choice(list(LITERALS)) if chance < 0.1 + _WRONG_TYPE else data_type]
+        return self.random.choice([literal for literal in literals if literal not in self.without])
 
     def _create(self) -> str:
         self.columns = {"id": self.random.choice(("INT", "BIGINT", "STRING"))}

@@ -56,7 +56,7 @@ class LogSegment:
         commits: the commits after the checkpoint, oldest first, preceded by the checkpoint's own commit for its `commitInfo`, if the log
             still has it.
         compactions: read only instead of missing or corrupt commits: nothing in the table confirms a compaction.
-        checksum: the version's ``.crc``, if there is one.
+        checksum: the version's ``.crc``, which may be missing; None if it is known to be.
         checkpoint_checksum: the ``.crc`` of the checkpoint's version.
         hint: the entry of ``_last_checkpoint``, if it is for this checkpoint.
         last_modified_ms: the modification time of the version's commit, by the store's clock; of the checkpoint if the commit is gone.

@@ -22,7 +22,7 @@ from tahoe.log.checkpoints.checkpoint_reader import STORED_COLUMNS
 from tahoe.log.commit_identity import check_identities, identity_of, no_in_commit_timestamp
 from tahoe.log.commit_times import CommitTimes, in_commit_timestamp_of
 from tahoe.log.files.commits import parse_commit, read_commit
-from tahoe.log.files.paths import LOG_FOLDER, commit_name
+from tahoe.log.files.paths import LOG_FOLDER, checksum_name, commit_name
 from tahoe.log.files.removed_files import adds_in, joined, single_actions
 from tahoe.log.intents import notice
 from tahoe.log.origin import located_in_log
@@ -282,7 +282,7 @@ class Snapshot:
             self.segment,
             version=self.version + 1,
             commits=(*self.segment.commits, entry),
-            checksum=None,
+            checksum=replace(entry, name=checksum_name(self.version + 1)),  # perhaps its writer wrote one
             last_modified_ms=max(entry.modified_ms, self.segment.last_modified_ms + 1),
         )
         base = None

@@ -109,11 +109,12 @@ def _asks_for_checkpoint(committed: Committed) -> bool:
 def _checksum(committed: Committed) -> None:
     snapshot = committed.snapshot
     writes_checkpoint = _asks_for_checkpoint(committed)
-    # A classic checkpoint needs the live files anyway. With them the chain of checksums is verified, or restarted if it is broken.
-    with_files = writes_checkpoint and (snapshot.has_files_in_memory or not snapshot.config.writes_v2_checkpoints)
-    checksum = _write_checksum(committed, snapshot.files() if with_files else None)
-    if writes_checkpoint and not with_files and checksum is None:
-        _write_checksum(committed, snapshot.files())
+    has_files = writes_checkpoint and snapshot.has_files_in_memory
+    # Files that are not in memory are read with the checkpoint, after this checksum: they are checked against it, so that no checkpoint
+    # takes over the loss of a commit's lines.
+    checksum = _write_checksum(committed, snapshot.files() if has_files else None)
+    if writes_checkpoint and not has_files and checksum is None:
+        _write_checksum(committed, snapshot.files())  # starts a new chain of checksums
 
 
 class _ChecksumBeside:

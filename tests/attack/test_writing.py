@@ -26,8 +26,17 @@ TABLES_IN_SOAK = (*TABLES, "mapped", "tracked", "sidecars")
 DATA = ("data", "change data")
 WRITES: dict[str, Callable[[Table], Any]] = {
     "append": lambda table: table.append(rows(900, 3)),
+    "appends up to a checkpoint": lambda table: append_to_checkpoint(table),
     "delete": lambda table: table.delete("id = 10"),
 }
+
+
+def append_to_checkpoint(table: Table) -> None:
+    """Append until the table writes a checkpoint by itself."""
+    while True:
+        table.append(rows(900, 3))
+        if table.version() % 10 == 0:
+            return
 
 
 @pytest.fixture(autouse=True)

@@ -157,7 +157,7 @@ def test_a_hint_that_names_a_checkpoint_which_is_not_there_is_only_a_hint(versio
 
 class TestWhatIsNotThere:
     def test_no_log_is_no_table(self) -> None:
-        with pytest.raises(NotFound, match="no Delta table") as caught:
+        with pytest.raises(NotFound, match="is not a Delta table") as caught:
             segment_for(memory_log().store)
         assert caught.value.code == "DELTA_TABLE_NOT_FOUND"
 

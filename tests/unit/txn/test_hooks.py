@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 from tahoe.api.table import Table
-from tahoe.base.exceptions import StorageFailure
+from tahoe.base.exceptions import CorruptTable, StorageFailure
 from tahoe.log.checksum import encode_checksum
 from tahoe.log.checksum_writer import checksum_of
-from tahoe.log.files.paths import checkpoint_name, checksum_name
+from tahoe.log.files.paths import checkpoint_name, checksum_name, commit_name
 from tahoe.log.segment import checkpoints_in
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.object_store import open_store
@@ -78,8 +78,8 @@ def test_a_hook_that_fails_is_logged_with_version_and_table_and_the_others_run(
     assert f"after version 1 of {table.url}" in caplog.text and "the disk is full" in caplog.text
 
 
-class FirstReadFails(WrappedStore):
-    """Answers the first read of a name otherwise: with an error, or with other content."""
+class SecondReadFails(WrappedStore):
+    """Answers the second read of a name otherwise: with an error, or with other content. The first one opens the table."""
 
     def __init__(self, url: str, name: str, answer: Exception | bytes) -> None:
         super().__init__(open_store(url))
@@ -88,9 +88,9 @@ class FirstReadFails(WrappedStore):
     def get(self, name: str) -> bytes:
         if name == self.name:
             self.reads += 1
-            if self.reads == 1 and isinstance(self.answer, Exception):
+            if self.reads == 2 and isinstance(self.answer, Exception):
                 raise self.answer
-            if self.reads == 1 and isinstance(self.answer, bytes):
+            if self.reads == 2 and isinstance(self.answer, bytes):
                 return self.answer
         return super().get(name)
 
@@ -104,9 +104,27 @@ def test_a_previous_checksum_that_cannot_be_read_with_the_commit_is_read_after_i
     memory_url: str, answer: Exception | bytes
 ) -> None:
     made(memory_url)
-    store = FirstReadFails(memory_url, checksum_name(0), answer)
+    store = SecondReadFails(memory_url, checksum_name(0), answer)
     Table(memory_url, store=store).append(ROWS)
-    assert store.reads == 2 and store.get(checksum_name(1)) == written_from_scratch(memory_url, 1)
+    assert store.reads == 3 and store.get(checksum_name(1)) == written_from_scratch(memory_url, 1)
+
+
+def test_no_checkpoint_takes_over_the_loss_of_a_commits_lines(memory_url: str, caplog: pytest.LogCaptureFixture) -> None:
+    table = Table.create(memory_url, ROWS.schema, properties={"delta.checkpointInterval": "4"})
+    table.append(ROWS)
+    table.overwrite(ROWS)
+    whole = table.store.get(commit_name(2))
+    table.store.put(commit_name(2), next(line for line in whole.splitlines(keepends=True) if line.startswith(b'{"add"')))
+    writer = Table(memory_url)
+    writer.append(ROWS)
+    with pytest.raises(CorruptTable, match=checksum_name(3)):
+        writer.to_arrow()
+    writer.append(ROWS)
+    assert "a post-commit hook failed" in caplog.text and table.store.head(checkpoint_name(4)) is None
+    with pytest.raises(CorruptTable, match=checksum_name(4)):
+        Table(memory_url).to_arrow()
+    table.store.put(commit_name(2), whole)
+    assert Table(memory_url).to_arrow().num_rows == 3 and Table(memory_url).check() == []
 
 
 def test_a_previous_checksum_that_contradicts_the_log_is_not_carried_forward_and_is_reported_once(

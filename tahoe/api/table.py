@@ -78,6 +78,8 @@ if TYPE_CHECKING:
     from tahoe.uniform.handle import UniformHandle
 
     _Stage = Callable[[Transaction, Progress], Staged]
+    _Compactor = Callable[["Table", Committed], None]
+    _Metadata = Callable[[], str | None]
 else:
     (process,) = late_modules("tahoe.api", "process")
     (coordinated_store,) = late_modules("tahoe.coordinator", "coordinated_store")
@@ -147,15 +149,14 @@ class Table(Readable):
         self.store: LogStore = store if store is not None else open_store(path, storage_options)
         if coordinator is not None:
             self.store = coordinated_store.CoordinatedStore(self.store, coordinator, clock)
-        self.clock = clock
+        self.clock, self.policy = clock, policy
         zone_of(time_zone)
         self.time_zone = time_zone
-        self.policy = policy
         self._more_hooks = tuple(hooks)
         self._compactor = compactor
-        self._newest = _Newest()
+        self._usual_metadata: _Metadata | None = None
+        self._newest, self._has_read = _Newest(), False
         self._shares_with: Table | None = None
-        self._has_read = False
 
     @classmethod
     def create(
@@ -367,8 +368,7 @@ class Table(Readable):
             if options.app is not None and insert.already_written(self.begin(), options.app):
                 return self.version()
             # Two writers may both try to create the table; the one that fails appends to the other's table.
-            created_by_another = transaction.snapshot is None and options.mode == "append"
-            if created_by_another and isinstance(data, (pa.Table, pa.RecordBatch)):
+            if transaction.snapshot is None and options.mode == "append" and isinstance(data, (pa.Table, pa.RecordBatch)):
                 return self.write(data, options, user_metadata=user_metadata)
             raise
 
@@ -437,8 +437,7 @@ class Table(Readable):
         """
         times = (start_timestamp, end_timestamp)
         first, last = (None if time is None else log_history.parse_timestamp(time, self.time_zone) for time in times)
-        bounds = changes.Bounds(start_version, end_version, first, last)
-        return changes.feed(self.store, self.snapshot(), bounds).to_arrow()
+        return changes.feed(self.store, self.snapshot(), changes.Bounds(start_version, end_version, first, last)).to_arrow()
 
     @arguments_of(TailOptions)
     def tail(self, options: TailOptions) -> Iterator[tail_batch.TailBatch]:
@@ -525,7 +524,8 @@ class Table(Readable):
 
     def commit(self, transaction: Transaction, operation: Operation, *, user_metadata: str | None = None) -> Committed:
         """Prepare and commit a transaction, then run the hooks."""
-        return txn_hooks.commit_transaction(transaction, operation, self.policy, self._hooks, user_metadata=user_metadata)
+        metadata = user_metadata if user_metadata is not None or self._usual_metadata is None else self._usual_metadata()
+        return txn_hooks.commit_transaction(transaction, operation, self.policy, self._hooks, user_metadata=metadata)
 
     def after_commit(self, committed: Committed) -> None:
         """Run the hooks after a commit to this table that a transaction over several tables has made."""
@@ -588,13 +588,13 @@ class Table(Readable):
             return upgrade_uniform.upgrade_uniform(self.begin, self.commit, compat_version, dry_run=dry_run, progress=progress)
 
 
-def another_handle(table: Table, compactor: Callable[[Table, Committed], None] | None = None) -> Table:
-    """Return a new handle of the same table that shares the newest snapshot with the other handle; `compactor` replaces the table's.
+def another_handle(table: Table, compactor: _Compactor | None = None, usual_metadata: _Metadata | None = None) -> Table:
+    """Return a new handle that shares the newest snapshot, with another compactor and user metadata for commits without their own.
 
     The new handle has read nothing itself. If the log has lost versions that were read before, because the folder was restored from a
     copy, the new handle logs a warning and reads the present log; handles that have read those versions continue to raise `LostVersions`.
     """
     other = Table(table.url, store=table.store, clock=table.clock, policy=table.policy, hooks=table._more_hooks)
-    other.time_zone, other._compactor = table.time_zone, compactor or table._compactor
+    other.time_zone, other._compactor, other._usual_metadata = table.time_zone, compactor or table._compactor, usual_metadata
     other._newest, other._shares_with = table._newest, table
     return other

@@ -30,7 +30,8 @@ from tahoe.spark.jvm.errors import install
 from tahoe.spark.jvm.hadoop_files import JvmFiles
 from tahoe.spark.jvm.proxies import AnswersFunction, Proxied, answered, is_proxy
 from tahoe.spark.jvm.records import items
-from tahoe.spark.jvm.storage import after_commits
+from tahoe.spark.jvm.storage import after_commits, describe_commits
+from tahoe.spark.names.settings import user_metadata_of
 from tahoe.spark.scan.from_log import answer_from_log
 from tahoe.spark.scan.renewal import follow_tables
 from tahoe.spark.scan.user_cache import recache
@@ -56,6 +57,7 @@ def enable_names(spark: SparkSession) -> None:
     # After `follow_tables`: the log must answer for the version that the plan was renewed to.
     answer_from_log(spark)
     after_commits(partial(recache, spark), partial(compact_after, spark))
+    describe_commits(user_metadata_of)
     use_file_systems(partial(JvmFiles, spark))
     plan_writes(spark)
     refuse_raw_commands(spark)

@@ -20,7 +20,7 @@ from tahoe.spark.jvm.bridge import is_classic
 from tahoe.spark.jvm.errors import quiet_errors
 from tahoe.spark.jvm.job_progress import job_progress
 from tahoe.spark.names.error_names import reading
-from tahoe.spark.names.settings import look_at_settings, setting_of, settings_read_once
+from tahoe.spark.names.settings import look_at_settings, settings_read_once
 from tahoe.spark.scan.relation import Alias
 from tahoe.spark.write.enforce import in_session_zone
 from tahoe.spark.write.idempotent import applied_once
@@ -58,13 +58,8 @@ def refuse_connect(spark: SparkSession, operation: str) -> None:
         )
 
 
-def user_metadata_of(spark: SparkSession) -> str | None:
-    """Return the user metadata that the session sets for its commits, or None."""
-    return setting_of(spark, "spark.databricks.delta.commitInfo.userMetadata")
-
-
 def run_row_command(target: CommandTarget, operation: str, stage: Callable[[Transaction], Staged]) -> RowsChanged:
-    """Stage a change of rows and commit it with the session's user metadata.
+    """Stage a change of rows and commit it.
 
     Runs once for each transaction number that the session sets (`applied_once`), and repeats if a concurrent commit only rearranged the
     rows, or executors that stored rows are lost.
@@ -75,7 +70,7 @@ def run_row_command(target: CommandTarget, operation: str, stage: Callable[[Tran
         transaction = in_session_zone(spark, table.begin())
         with applied_once(spark, transaction) as is_new:
             staged = stage(transaction) if is_new else Staged(None)
-            return table.commit_rows(transaction, staged, user_metadata=user_metadata_of(spark))
+            return table.commit_rows(transaction, staged)
 
     with job_progress(spark, table.clock), quiet_errors(spark), settings_read_once(spark):
         look_at_settings(spark)

@@ -45,7 +45,7 @@ from tahoe.snapshot.scan import BareVersion
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.commands.checked_arguments import check_kind, wrong_argument
 from tahoe.spark.commands.conditions import is_that_of_session
-from tahoe.spark.commands.row_command import CommandTarget, user_metadata_of
+from tahoe.spark.commands.row_command import CommandTarget
 from tahoe.spark.executors.bin_tasks import rewritten_bin
 from tahoe.spark.executors.file_settings import FILE_SETTINGS, config_of_files
 from tahoe.spark.executors.shipped import raised, run_on
@@ -133,9 +133,8 @@ def optimize_table(
 
 
 def _optimized(spark: SparkSession, table: Table, request: OptimizeRequest) -> Optimized:
-    commit = partial(table.commit, user_metadata=user_metadata_of(spark))
     with job_progress(spark, table.clock), quiet_errors(spark):
-        return optimize(lambda: in_session_zone(spark, table.begin()), commit, request, partial(on_executors, spark))
+        return optimize(lambda: in_session_zone(spark, table.begin()), table.commit, request, partial(on_executors, spark))
 
 
 class DeltaOptimizeBuilder:
@@ -292,9 +291,8 @@ def compute_statistics_of(spark: SparkSession, table: Table) -> None:
         version = BareVersion(snapshot.store, snapshot.version, snapshot.config)
         return raised(run_on(spark, statistics_of_file, adds, version))
 
-    commit = partial(table.commit, user_metadata=user_metadata_of(spark))
     with job_progress(spark, table.clock), quiet_errors(spark):
-        compute_statistics(table.begin, commit, collect)
+        compute_statistics(table.begin, table.commit, collect)
 
 
 def drop_feature_of(spark: SparkSession, table: Table, feature: str, *, truncates_history: bool = False) -> None:
@@ -308,7 +306,7 @@ def drop_feature_of(spark: SparkSession, table: Table, feature: str, *, truncate
     look_at_settings(spark)
     is_fast = _is_on(spark, "tableFeatures.fastDropFeature.enabled", True)
     with quiet_errors(spark):
-        table.drop_feature(feature, truncate_history=truncates_history, is_fast=is_fast, user_metadata=user_metadata_of(spark))
+        table.drop_feature(feature, truncate_history=truncates_history, is_fast=is_fast)
 
 
 def fsck_table(table: Table, *, dry_run: bool = False) -> list[tuple[str, bool, str | None, bool]]:
@@ -336,9 +334,8 @@ def restore_table(
         shown_timestamp=timestamp,
         accepts_newest=True,
     )
-    commit = partial(table.commit, user_metadata=user_metadata_of(spark))
     with shown(table.clock) as progress, quiet_errors(spark):
-        metrics = restore(table.begin(), commit, request, progress).metrics
+        metrics = restore(table.begin(), table.commit, request, progress).metrics
     return [tuple(metrics.values())] if metrics else []
 
 

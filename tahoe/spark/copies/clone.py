@@ -24,7 +24,6 @@ from tahoe.ops.copies.copy_files import copied_here, copy_file
 from tahoe.ops.copies.iceberg_table import IcebergRequest, iceberg_table
 from tahoe.ops.copies.parquet_folder import parquet_table
 from tahoe.schema.types import StructType
-from tahoe.spark.commands.row_command import user_metadata_of
 from tahoe.spark.copies.catalog_table import catalog_table
 from tahoe.spark.copies.convert import folder_of_entry, folder_request, source_folder
 from tahoe.spark.executors.shipped import raised, run_on
@@ -186,10 +185,9 @@ def _takes_no_place(name: str) -> InvalidRequest:
 
 
 def _cloned(spark: SparkSession, request: NamedCloneRequest, target: Table, source: Table | None) -> Cloned:
-    commit = partial(target.commit, user_metadata=user_metadata_of(spark))
     with shown(target.clock) as progress, quiet_errors(spark):
         source_files = _source(spark, request, source, progress)
-        return clone(source_files, target.begin(), commit, partial(_copied, spark, progress=progress), request.clone)
+        return clone(source_files, target.begin(), target.commit, partial(_copied, spark, progress=progress), request.clone)
 
 
 # -- the source --------------------------------------------------------------------------------------------------------------

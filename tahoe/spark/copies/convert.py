@@ -24,7 +24,6 @@ from tahoe.ops.copies.convert import Converted, ConvertRequest, convert
 from tahoe.ops.copies.iceberg_table import IcebergRequest, iceberg_table, refuse_partition_columns
 from tahoe.ops.copies.parquet_folder import ConvertibleTable, FolderRequest, parquet_table
 from tahoe.schema.types import DataType, StructField, StructType
-from tahoe.spark.commands.row_command import user_metadata_of
 from tahoe.spark.commands.write_options import WriterCall, insert_request
 from tahoe.spark.copies.catalog_table import CatalogTable, catalog_table
 from tahoe.spark.jvm.storage import table_at
@@ -105,9 +104,8 @@ def source_folder(spark: SparkSession, parts: Sequence[str]) -> tuple[str, str]:
 def _convert(
     spark: SparkSession, table: Table, look: Callable[[Progress], ConvertibleTable], request: ConvertRequest
 ) -> Converted:
-    user_metadata = user_metadata_of(spark)
     with shown(table.clock) as progress:
-        return convert(table.begin, partial(table.commit, user_metadata=user_metadata), look, request, progress)
+        return convert(table.begin, table.commit, look, request, progress)
 
 
 def folder_request(

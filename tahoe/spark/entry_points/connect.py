@@ -56,11 +56,11 @@ from tahoe.spark.entry_points.merging import wrap_merge_into
 from tahoe.spark.entry_points.reading import single_path
 from tahoe.spark.entry_points.wrapping import bound_arguments, enabled_table, is_delta, is_enabled, mark_enabled, wrap, wrap_newer
 from tahoe.spark.entry_points.writing import configure
-from tahoe.spark.jvm.storage import after_remote_commits, reach_storage_by, reaches_storage_by_server
+from tahoe.spark.jvm.storage import after_remote_commits, describe_commits, reach_storage_by, reaches_storage_by_server
 from tahoe.spark.names.entries import parts_of, table_named
 from tahoe.spark.names.options import ReadRequest, read_request, travelling
 from tahoe.spark.names.server_catalog import SESSION_CATALOG, ServerEntry, delta_entries, server_entry
-from tahoe.spark.names.settings import LATE_RANGES, is_on, settings_of, settings_read_once
+from tahoe.spark.names.settings import LATE_RANGES, is_on, settings_of, settings_read_once, user_metadata_of
 from tahoe.spark.names.temporary_views import copy_views, forget_view, note_view
 from tahoe.spark.portable.data_source_options import SESSION_SETTINGS, TIME_ZONE
 from tahoe.spark.write.enforce import session_time_zone
@@ -88,6 +88,7 @@ def enable_connect(spark: Any, *, through_server: bool = False) -> None:
         spark.conf.set(_FILTERS, "true")
         client_requests.enable(spark, views_of_subqueries)
     after_remote_commits(client_requests.persist_again, compact_after)
+    describe_commits(user_metadata_of)
     wrap(SparkConnectClient, "_execute_and_fetch_as_iterator", client_requests.execute)
     wrap(SparkConnectClient, "_analyze", client_requests.analyze)
     wrap(SparkConnectClient, "_handle_error", handle_error)

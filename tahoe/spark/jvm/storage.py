@@ -73,7 +73,7 @@ def table_at(spark: SparkSession, path: str, options: Mapping[str, str]) -> Tabl
     )
     table = _kept(place, None if remote is None else lambda: remote(path, url, translated))
     compactor = None if is_classic(spark) else _COMMIT_HOOKS.remote_compactor
-    return another_handle(table, None if compactor is None else partial(compactor, spark))
+    return another_handle(table, None if compactor is None else partial(compactor, spark), partial(_COMMIT_HOOKS.metadata, spark))
 
 
 def _coordinator_of(spark: SparkSession) -> str:
@@ -226,6 +226,7 @@ class _CommitHooks:
     compactor: Compactor | None = None
     remote_after: Hook | None = None
     remote_compactor: RemoteCompactor | None = None
+    user_metadata: Callable[[SparkSession], str | None] | None = None
 
     def __reduce__(self) -> str:
         """Pickle a reference: a table that a function takes to another process has the hooks of that process."""
@@ -240,6 +241,9 @@ class _CommitHooks:
             if hook is not None:
                 hook(committed)
 
+    def metadata(self, spark: SparkSession) -> str | None:
+        return None if self.user_metadata is None else self.user_metadata(spark)
+
 
 _COMMIT_HOOKS = _CommitHooks()
 
@@ -252,6 +256,11 @@ def after_commits(hook: Hook, compactor: Compactor) -> None:
 def after_remote_commits(hook: Hook, compactor: RemoteCompactor) -> None:
     """Run a hook after each commit through `table_at`, then a compaction of small files if the session is one of Spark Connect."""
     _COMMIT_HOOKS.remote_after, _COMMIT_HOOKS.remote_compactor = hook, compactor
+
+
+def describe_commits(user_metadata: Callable[[SparkSession], str | None]) -> None:
+    """Give each commit through `table_at` the user metadata of its session, unless it has its own."""
+    _COMMIT_HOOKS.user_metadata = user_metadata
 
 
 def _hadoop(spark: SparkSession, url: str, options: Mapping[str, str]) -> dict[str, str]:

@@ -133,6 +133,11 @@ def _check_on_connect(settings: Mapping[str, str]) -> None:
         check_setting(Setting(name, State.NO_EFFECT, _NOT_ON_CONNECT[name], KIND), settings[name])
 
 
+def user_metadata_of(spark: SparkSession) -> str | None:
+    """Return the user metadata that the session sets for its commits, or None."""
+    return setting_of(spark, f"{PREFIX}commitInfo.userMetadata")
+
+
 LATE_RANGES = f"{PREFIX}changeDataFeed.timestampOutOfRange.enabled"
 """The setting that lets a range of the change data feed, and a stream, start or end after the newest commit."""
 

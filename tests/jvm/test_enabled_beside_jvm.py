@@ -31,6 +31,8 @@ def test_all_statements_are_tahoes(jvm: SparkSession, tmp_path: Path, caplog: py
     assert [tuple(row) for row in session.sql(f"SELECT * FROM {table}").collect()] == [(1, 5), (1, 5)]
     writers = {str(row.engineInfo).partition("/")[0] for row in session.sql(f"DESCRIBE HISTORY {table}").collect()}
     assert writers == {"Tahoe"}
+    session.sql(f"CREATE OR REPLACE TABLE {table} (id INT, n INT) USING delta CLUSTER BY (n)")
+    assert session.sql(f"DESCRIBE DETAIL {table}").first().clusteringColumns == ["n"]
     session.sql(f"DROP TABLE IF EXISTS {table}")
     # The session of delta-spark is as before.
     theirs = f"delta.`{tmp_path}/theirs`"

@@ -162,12 +162,16 @@ def _with_delta_metadata(column: StructField, parsed: JavaObject) -> StructField
     return replace(column, metadata=metadata)
 
 
+_CLUSTER_BY = ("cluster_by", "temp_cluster_by")
+"""The names of the transform of CLUSTER BY; the second is that of delta-spark's parser, if the session has its extension."""
+
+
 def _layout(partitioning: JavaObject) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
     """Return the columns of PARTITIONED BY, and those of CLUSTER BY, or None without the clause."""
     transforms = list(items(partitioning))
-    clusters = [transform for transform in transforms if str(transform.name()) == "cluster_by"]
-    cluster_by = [column_text(reference) for transform in clusters for reference in transform.references()]
-    partition_by = _partition_columns(transform for transform in transforms if str(transform.name()) != "cluster_by")
+    clusters = [transform for transform in transforms if str(transform.name()) in _CLUSTER_BY]
+    cluster_by = [column_text(column) for transform in clusters for column in items(transform.columnNames())]
+    partition_by = _partition_columns(transform for transform in transforms if str(transform.name()) not in _CLUSTER_BY)
     return tuple(partition_by), tuple(cluster_by) if clusters else None
 
 

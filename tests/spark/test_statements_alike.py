@@ -407,6 +407,33 @@ def test_a_late_range_of_the_feed_is_allowed_by_a_setting(session: Any, tmp_path
         session.conf.unset(setting)
 
 
+def test_all_commits_have_the_user_metadata_of_the_session(session: Any) -> None:
+    setting = "spark.databricks.delta.commitInfo.userMetadata"
+    statements = (
+        "INSERT INTO t VALUES (3, 'c', 3)",
+        "UPDATE t SET v = 0 WHERE id = 1",
+        "ALTER TABLE t ADD COLUMNS (n INT)",
+        "ALTER TABLE t SET TBLPROPERTIES ('a' = 'b')",
+        "ALTER TABLE t ADD CONSTRAINT positive CHECK (id > 0)",
+        "COMMENT ON TABLE t IS 'x'",
+        "OPTIMIZE t ZORDER BY (id)",
+        "VACUUM t",
+        "TRUNCATE TABLE t",
+        "RESTORE TABLE t TO VERSION AS OF 1",
+    )
+    session.conf.set(setting, "why")
+    try:
+        for statement in statements:
+            session.sql(statement).collect()
+        DeltaTable.forName(session, "t").upgradeTableProtocol(1, 3)
+        session.sql("SELECT 4 AS id, 'd' AS p, 4D AS v").write.option("userMetadata", "own").insertInto("t")
+    finally:
+        session.conf.unset(setting)
+    commits = session.sql("DESCRIBE HISTORY t").select("version", "userMetadata").collect()
+    assert [row.userMetadata for row in commits] == ["own", *["why"] * (len(commits) - 3), None, None]
+    assert len(commits) >= len(statements) + 3
+
+
 def test_settings_of_properties_are_followed(session: Any) -> None:
     session.sql("ALTER TABLE t SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
     settings = {

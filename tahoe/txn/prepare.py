@@ -136,6 +136,9 @@ class PreparedCommit:
 def prepare(transaction: Transaction, operation: Operation, *, user_metadata: str | None = None) -> PreparedCommit:
     """Check the transaction against the rules of its table, and freeze it.
 
+    Args:
+        user_metadata: for commitInfo; empty or None for none.
+
     Raises:
         Unsupported: the table requires something that this version of Tahoe cannot write.
         InvalidRequest: the actions violate a rule of the table (append-only, IcebergCompat, a file added twice, …).
@@ -168,7 +171,7 @@ def prepare(transaction: Transaction, operation: Operation, *, user_metadata: st
         head.append(row_id_domain(transaction.row_id_mark))
     blind = _is_blind_append(transaction)
     isolation = SNAPSHOT_ISOLATION if _only_rearranges(transaction, head) else transaction.isolation_level
-    more: dict[str, Any] = {} if user_metadata is None else {"userMetadata": user_metadata}
+    more: dict[str, Any] = {} if not user_metadata else {"userMetadata": user_metadata}
     if has_row_tracking(config):
         more["tags"] = {PRESERVED: _text(_keeps_row_ids(transaction))}
     prepared = PreparedCommit(

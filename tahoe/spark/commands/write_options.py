@@ -60,7 +60,7 @@ class Insert:
         mode: ``append``, ``overwrite``, ``error`` (the table must not exist) or ``ignore`` (if it exists, nothing is done).
         options: options for the table; their mode is ``overwrite`` for ``overwrite`` and ``append`` for the others.
         files: options for the data files.
-        user_metadata: for commitInfo.
+        user_metadata: for commitInfo: the session's when a stream starts, and not that of its later commits; empty for none.
         predicate: the text of ``replaceWhere``, for the history, even if the mode does not replace.
         matching: the rows to replace; None if `options` define them.
         alias: a name for the table in ``replaceWhere`` and ``replaceOn``.
@@ -69,7 +69,7 @@ class Insert:
     mode: str
     options: WriteOptions
     files: FileOptions = field(default_factory=FileOptions)
-    user_metadata: str | None = None
+    user_metadata: str = ""
     predicate: str | None = None
     matching: Matching | None = None
     alias: str | None = None
@@ -139,7 +139,7 @@ def insert_request(
         stores=stores,
         automatic_widening=widening_mode(settings.get(AUTOMATIC_WIDENING)),
     )
-    user_metadata = lowered.get("usermetadata") or _setting(settings, "commitInfo.userMetadata")
+    user_metadata = lowered.get("usermetadata") or _setting(settings, "commitInfo.userMetadata") or ""
     matched = matching if chosen == "overwrite" else None
     return Insert(chosen, write, _files(options, lowered), user_metadata, replace_where, matched, lowered.get("targetalias"))
 

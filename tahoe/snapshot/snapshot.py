@@ -278,11 +278,13 @@ class Snapshot:
         Args:
             entry: the commit's file in the log.
         """
+        # Not listed: it probably has a checksum if this version has one.
+        checksum = None if self.segment.checksum is None else replace(entry, name=checksum_name(self.version + 1))
         segment = replace(
             self.segment,
             version=self.version + 1,
             commits=(*self.segment.commits, entry),
-            checksum=replace(entry, name=checksum_name(self.version + 1)),  # perhaps its writer wrote one
+            checksum=checksum,
             last_modified_ms=max(entry.modified_ms, self.segment.last_modified_ms + 1),
         )
         base = None

@@ -61,6 +61,10 @@ WHY = """## Different results of statements
 
 All other results of these statements are the same."""
 
+OTHER = """Texts in `char(n)` columns are padded, and blanks beyond the limit of a `varchar(n)` are removed, as in Spark's own tables;
+delta-spark stores the first as they are, and refuses the second. `saveAsTable` with mode `overwrite` does not replace a table of another
+format: drop it first."""
+
 SETTINGS = """## Settings
 
 Each setting of delta-spark works, causes one warning (`TahoeWarning`) or is refused by name; [settings.md](settings.md) lists them."""
@@ -74,7 +78,7 @@ def page() -> str:
     """Return the content of docs/coming-from-delta-spark.md."""
     statements = sum(len(life) for life in LIVES.values())
     parts = [HEAD.replace("{statements}", str(statements)).replace("{lives}", str(len(LIVES)))]
-    parts += [WHY, "\n".join(_differences(DIFFERENCES))]
+    parts += [WHY, "\n".join(_differences(DIFFERENCES)), OTHER]
     parts += [SETTINGS, "\n".join(_settings())]
     parts += [TESTS, "\n".join(f"- {why}: {', '.join(tests)}" for why, tests in _by_reason(LEFT).items())]
     return "\n\n".join(parts)

@@ -63,7 +63,8 @@ STREAM_READER_OPTIONS: tuple[Setting, ...] = (
 )
 """Options of ``spark.readStream``."""
 
-_FEED_RANGE = ("startingVersion", "startingTimestamp", "endingVersion", "endingTimestamp")
+FEED_RANGE = ("startingVersion", "startingTimestamp", "endingVersion", "endingTimestamp")
+"""The options of a reader for the range of the change data feed."""
 _TRACKING_OPTIONS = ("streamingSourceTrackingId", *SCHEMA_CHANGE_OPTIONS)
 _FEED = ("readchangefeed", "readchangedata")
 _WRITERS = {setting.name.lower(): setting for setting in WRITER_OPTIONS}
@@ -99,7 +100,7 @@ def warn_of_range_without_feed(options: Mapping[str, str]) -> None:
     lowered = {name.lower(): value for name, value in options.items()}
     if any(lowered.get(name, "").lower() == "true" for name in _FEED):
         return
-    for name in _FEED_RANGE:
+    for name in FEED_RANGE:
         if name.lower() in lowered:
             why = "It requires readChangeFeed; use versionAsOf or timestampAsOf to read a version of the table."
             check_setting(Setting(name, State.NO_EFFECT, why, _READER), lowered[name.lower()])

@@ -24,11 +24,6 @@ IN_SUITE = 1
 TABLES = ("plain", "vectors", "timed", "checkpoint")
 TABLES_IN_SOAK = (*TABLES, "mapped", "tracked", "sidecars")
 DATA = ("data", "change data")
-WRITES: dict[str, Callable[[Table], Any]] = {
-    "append": lambda table: table.append(rows(900, 3)),
-    "appends up to a checkpoint": lambda table: append_to_checkpoint(table),
-    "delete": lambda table: table.delete("id = 10"),
-}
 
 
 def append_to_checkpoint(table: Table) -> None:
@@ -37,6 +32,13 @@ def append_to_checkpoint(table: Table) -> None:
         table.append(rows(900, 3))
         if table.version() % 10 == 0:
             return
+
+
+WRITES: dict[str, Callable[[Table], Any]] = {
+    "append": lambda table: table.append(rows(900, 3)),
+    "appends up to a checkpoint": append_to_checkpoint,
+    "delete": lambda table: table.delete("id = 10"),
+}
 
 
 @pytest.fixture(autouse=True)

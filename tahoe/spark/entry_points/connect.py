@@ -21,6 +21,7 @@ from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.connect.streaming.readwriter import DataStreamReader
 
 from tahoe.schema.types import StructType
+from tahoe.settings.dataframe_options import FEED_RANGE
 from tahoe.spark.commands.create import TableDefinition
 from tahoe.spark.commands.named import Creation
 from tahoe.spark.commands.saved import Save
@@ -146,7 +147,7 @@ def _load(original: Callable[..., Any], reader: Any, *positional: Any, **named: 
     return original(reader, arguments["path"], "delta")
 
 
-_RANGE_OPTIONS = frozenset({"startingversion", "startingtimestamp", "endingversion", "endingtimestamp"})
+_RANGE_OPTIONS = frozenset(map(str.lower, FEED_RANGE))
 """The options of the change data feed and of streams for which a session has the setting `LATE_RANGES`."""
 
 

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.schema.widening import WIDENING_MODES
-from tahoe.settings.dataframe_options import STREAM_READER_OPTIONS, check_reader_options
+from tahoe.settings.dataframe_options import FEED_RANGE, STREAM_READER_OPTIONS, check_reader_options
 from tahoe.settings.warn_once import warn_once
 
 AUTO_MERGE = "spark.databricks.delta.schema.autoMerge.enabled"
@@ -206,7 +206,7 @@ def illegal_option(name: str, value: str, rule: str) -> InvalidRequest:
 _OURS = frozenset(
     [
         *("path", "versionasof", "timestampasof", *_CHANGE_FEED),
-        *("startingversion", "endingversion", "startingtimestamp", "endingtimestamp"),
+        *map(str.lower, FEED_RANGE),
         *("replacewhere", "mergeschema", "overwriteschema", "partitionoverwritemode", "txnappid", "txnversion", "usermetadata"),
         *("maxrecordsperfile", "datachange", "optimizewrite", "compression"),
         *("replaceon", "replaceusing", "targetalias", "usenullintolerantequalitywithdpo"),

@@ -37,7 +37,7 @@ def test_the_version_of_a_table_is_read_by_path_and_by_name(spark, path):
 
 def test_a_missing_table_and_another_method_raise_errors_that_name_them(spark, path):
     table = java_table(spark)
-    with pytest.raises(NotFound, match="no Delta table"):
+    with pytest.raises(NotFound, match="/table is not a Delta table"):
         table.forPath(spark._jsparkSession, path)
     with pytest.raises(InvalidRequest, match="not_there is not a Delta table"):
         table.forName(spark._jsparkSession, "not_there")

@@ -13,6 +13,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+import tahoe
 from tahoe.base.exceptions import TahoeError, Unsupported
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.jvm.compiled import compiled_source
@@ -77,7 +78,7 @@ def statement_classes(spark: SparkSession) -> Iterator[object]:
     ]
     for jar in (*JARS.glob("spark-catalyst_*.jar"), *JARS.glob("spark-sql_*.jar")):
         for entry in zipfile.ZipFile(jar).namelist():
-            match = re.fullmatch(rf"org/apache/spark/sql/({'|'.join(PACKAGES)})/(\w+)\.class", entry)
+            match = re.fullmatch(rf"org/apache/spark/sql/({'|'.join(PACKAGES)})/(\w+\$?)\.class", entry)
             if match is None or not re.search(
                 "execution/(?:command|datasources)/.*(?:Command|View|Using|Resource)|logical/", entry
             ):
@@ -95,7 +96,7 @@ def parameters(kind: object) -> list[str]:
 def test_every_statement_of_this_spark_is_registered_with_all_its_fields(spark):
     unknown, other_fields, seen = [], {}, 0
     for kind in statement_classes(spark):
-        name, seen = str(kind.getSimpleName()), seen + 1
+        name, seen = str(kind.getSimpleName()).removesuffix("$"), seen + 1
         if name in SPARK_STATEMENTS and SPARK_STATEMENTS[name].fields is not None:
             new = set(parameters(kind)) - set(SPARK_STATEMENTS[name].fields.split())
             other_fields |= {name: new} if new else {}
@@ -221,3 +222,23 @@ def test_one_query_is_inserted_into_several_tables(spark, named):  # noqa: F811
         == [(2, None)] * 2 + [(3, None)] * 2
     )
     assert sorted(row[0] for row in spark.table(other.names[0]).collect()) == [1, 12, 12, 13, 13]
+
+
+STATEMENTS_OF_SPARK = """
+    CLEAR CACHE; RESET; RESET spark.a.b; SET; SET spark.a.b = 1; SET -v; SET spark.a.b; SET TIME ZONE 'UTC'; USE default; USE SCHEMA default;
+    SHOW CATALOGS; SHOW DATABASES; SHOW CURRENT NAMESPACE; SHOW FUNCTIONS LIKE 'ab*'; SHOW TABLES; SHOW TABLE EXTENDED LIKE 'none'; SHOW VIEWS;
+    DESCRIBE DATABASE default; DESCRIBE FUNCTION abs; DESCRIBE QUERY SELECT 1; LIST JARS; LIST FILES; LIST ARCHIVES;
+    CREATE TEMPORARY VIEW of_statements AS SELECT 1; CACHE TABLE of_statements; CACHE LAZY TABLE kept AS SELECT 1; UNCACHE TABLE of_statements;
+    DROP VIEW of_statements; DROP VIEW kept; REFRESH '/none'; EXPLAIN SELECT 1; CREATE DATABASE of_statements; DROP DATABASE of_statements;
+    ANALYZE TABLES IN default COMPUTE STATISTICS NOSCAN; DECLARE VARIABLE counted INT DEFAULT 1; SET VAR counted = 2; DROP TEMPORARY VARIABLE counted;
+    DROP TEMPORARY FUNCTION IF EXISTS other_function; VALUES (1); TABLE of_table; FROM of_table SELECT *
+"""
+
+
+def test_statements_without_a_delta_table_run_as_without_tahoe(spark):
+    session = tahoe.enable(spark.newSession())
+    session.range(1).createOrReplaceTempView("of_table")
+    texts = [text.strip() for text in STATEMENTS_OF_SPARK.split(";")]
+    assert len(texts) > 40
+    for text in texts:
+        session.sql(text).collect()

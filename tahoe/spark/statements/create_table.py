@@ -31,6 +31,7 @@ from tahoe.spark.statements.command import Command
 from tahoe.spark.statements.statement_types import SparkStatement
 from tahoe.spark.statements.targets import name_parts, option_value
 from tahoe.spark.versions.column_types import check_column_types
+from tahoe.spark.versions.members import has_field
 
 _GENERATED = "GENERATION_EXPRESSION"
 _OF_SPARK = (_GENERATED, CURRENT_DEFAULT, EXISTS_DEFAULT)
@@ -111,15 +112,14 @@ def _is_delta(spark: SparkSession, spec: JavaObject, has_query: bool) -> bool:
 
 def _request(spark: SparkSession, plan: JavaObject, name: tuple[str, ...], how: str, *, has_query: bool) -> Creation:
     spec, jvm = plan.tableSpec(), Jvm.of(spark)
-    fields = str(spec.productElementNames().mkString(",")).split(",")
-    if "collation" in fields and option_value(spec.collation()) is not None:
+    if has_field(spec, "collation") and option_value(spec.collation()) is not None:
         raise Unsupported(
             f"DEFAULT COLLATION {option_value(spec.collation())} of a table is not supported: its texts would compare otherwise than by "
             "bytes, for which Delta has no table feature yet. Leave it out, and give the collation in queries.",
             code="DELTA_UNSUPPORTED_DATA_TYPES",
             table=".".join(name),
         )
-    if "constraints" in fields and spec.constraints().size():
+    if has_field(spec, "constraints") and spec.constraints().size():
         raise _not_yet("A constraint inside of CREATE TABLE", "Create the table, and add it by ALTER TABLE … ADD CONSTRAINT.")
     partition_by, cluster_by = _layout(plan.partitioning())
     definition = TableDefinition(

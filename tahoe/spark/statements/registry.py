@@ -140,8 +140,9 @@ def spark_statement(jvm: Jvm, node: str, plan: JavaObject) -> SparkStatement | N
     """Return the statement of a plan; None for a query, and for a statement that Spark executes.
 
     Args:
-        node: the name of the plan's node.
+        node: the name of the plan's node; a case object's ends with "$".
     """
+    node = node.removesuffix("$")
     if node not in _UNLISTED:
         _UNLISTED[node] = _unlisted_fields(jvm, node, plan)
     fields = _UNLISTED[node]

@@ -87,8 +87,9 @@ def has_field(record: JavaObject, name: str) -> bool:
 
 
 def field_names(record: JavaObject) -> tuple[str, ...]:
-    """Return the names of a case class's parameters, in order."""
+    """Return the names of a case class's parameters, in order; a case object has none."""
     kind = str(record.getClass().getName())
     if kind not in _FIELD_NAMES:
-        _FIELD_NAMES[kind] = tuple(str(record.productElementNames().mkString(",")).split(","))
+        names = str(record.productElementNames().mkString(","))
+        _FIELD_NAMES[kind] = tuple(names.split(",")) if names else ()
     return _FIELD_NAMES[kind]

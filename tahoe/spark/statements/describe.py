@@ -37,6 +37,7 @@ from tahoe.spark.commands.frames import (
 from tahoe.spark.copies.catalog_table import catalog_table
 from tahoe.spark.jvm.bridge import JavaObject
 from tahoe.spark.jvm.records import items
+from tahoe.spark.jvm.storage import hadoop_path
 from tahoe.spark.jvm.translate import to_spark_schema
 from tahoe.spark.names.entries import NamedTable, has_entry
 from tahoe.spark.names.error_names import NO_TABLE, reading
@@ -90,11 +91,16 @@ def extended_rows(spark: SparkSession, named: NamedTable, snapshot: Snapshot) ->
     yield "Type", "MANAGED" if named.is_managed else "EXTERNAL", ""
     if snapshot.metadata.description is not None:
         yield "Comment", snapshot.metadata.description, ""
-    yield "Location", str(snapshot.store.url), ""
+    yield "Location", hadoop_path(snapshot.store.url), ""
     yield "Provider", "delta", ""
-    owner = "" if entry is None else str(entry.owner())
-    if owner or on_server is not None:
-        yield "Owner", owner or (on_server.owner if on_server is not None else ""), ""
+    if entry is not None:
+        owner = str(entry.owner())
+    else:
+        owner = "" if on_server is None else on_server.owner
+    if owner:
+        yield "Owner", owner, ""
+    if named.is_managed:
+        yield "Is_managed_location", "true", ""
     properties = ",".join(f"{key}={value}" for key, value in sorted(shown_properties(spark, snapshot).items()))
     yield "Table Properties", f"[{properties}]", ""
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tahoe.expr.parse.lexer import SYMBOL
 from tahoe.sql.dialect import Cursor, SqlSyntaxError, tokenize
 from tahoe.sql.dml import expression_until
-from tahoe.sql.parameters import SqlText, Values
+from tahoe.sql.parameters import SqlText
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,12 +18,13 @@ class ExecuteImmediate:
     Args:
         text: the expression whose value is the statement.
         into: the text of the variables' names; empty without INTO.
-        values: of the parameters, as expressions in brackets.
+        arguments: the values of the parameters, as expressions in brackets, with their names; None for a value without one. The name of a
+            variable is its own.
     """
 
     text: str
     into: str
-    values: Values
+    arguments: tuple[tuple[str | None, SqlText], ...]
 
 
 def execute_immediate(text: str) -> ExecuteImmediate | None:
@@ -34,25 +36,20 @@ def execute_immediate(text: str) -> ExecuteImmediate | None:
         query, into = expression_until(cursor, "INTO", "USING"), ""
         if cursor.take("INTO"):
             into = expression_until(cursor, "USING")
-        values = _values(cursor) if cursor.take("USING") else ()
+        arguments = _arguments(cursor) if cursor.take("USING") else ()
         cursor.end()
     except SqlSyntaxError:
         return None
-    return None if values is None else ExecuteImmediate(query, into, values)
+    return ExecuteImmediate(query, into, tuple(arguments))
 
 
-def _values(cursor: Cursor) -> Values | None:
-    """Consume the values after USING; return None if some have names and some have none."""
+def _arguments(cursor: Cursor) -> Sequence[tuple[str | None, SqlText]]:
     if cursor.peek().is_symbol("(") and _is_list(cursor):
-        pairs = cursor.listed(lambda: _value(cursor))
-    else:
-        pairs = [_value(cursor)]
-        while cursor.take_symbol(","):
-            pairs.append(_value(cursor))
-    names = [name for name, _ in pairs if name is not None]
-    if not names:
-        return [value for _, value in pairs]
-    return {str(name): value for name, value in pairs} if len(names) == len(pairs) else None
+        return cursor.listed(lambda: _argument(cursor))
+    arguments = [_argument(cursor)]
+    while cursor.take_symbol(","):
+        arguments.append(_argument(cursor))
+    return arguments
 
 
 def _is_list(cursor: Cursor) -> bool:
@@ -64,7 +61,7 @@ def _is_list(cursor: Cursor) -> bool:
     return is_last
 
 
-def _value(cursor: Cursor) -> tuple[str | None, SqlText]:
+def _argument(cursor: Cursor) -> tuple[str | None, SqlText]:
     start = cursor.place
     text = expression_until(cursor, ",", ")", "AS")
     tokens, name = cursor.tokens[start : cursor.place], None
@@ -72,4 +69,6 @@ def _value(cursor: Cursor) -> tuple[str | None, SqlText]:
         name = cursor.identifier()
     elif len(tokens) > 1 and tokens[-1].name is not None and (tokens[-2].kind != SYMBOL or tokens[-2].is_symbol(")", "]")):
         name, text = tokens[-1].name, cursor.text[tokens[0].start : tokens[-2].stop]
+    elif not tokens[-1].text[0].isdigit() and all(token.name is not None or token.is_symbol(".") for token in tokens):
+        name = tokens[-1].name  # of a variable
     return name, SqlText(text if len(tokenize(text)) == 1 else f"({text})")

@@ -6,7 +6,7 @@ Spark's own parser binds them in a classic session. A client of Spark Connect ha
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -43,20 +43,49 @@ def with_values(text: str, values: Values) -> str:
     Raises:
         InvalidRequest: ``UNBOUND_SQL_PARAMETER``: a parameter has no value.
     """
-    cursor, parts, place, count = Cursor(text, tokenize(text)), list[str](), 0, 0
+    parts, place = list[str](), 0
+    for key, start, stop in _parameters(text):
+        parts += [text[place:start], _value(values, key)]
+        place = stop
+    return "".join([*parts, text[place:]])
+
+
+def values_for(text: str, arguments: Sequence[tuple[str | None, object]]) -> Values:
+    """Return the values of EXECUTE IMMEDIATE as its text takes them: each ``?`` in order, with or without a name; ``:name`` by name.
+
+    Args:
+        arguments: the values behind USING, with their names; None for a value without one.
+
+    Raises `InvalidRequest` (``ALL_PARAMETERS_MUST_BE_NAMED``) for a text with ``:name`` and a value without a name.
+    """
+    if not has_names(text):
+        return [value for _, value in arguments]
+    nameless = [literal(value) for name, value in arguments if name is None]
+    if nameless:
+        raise InvalidRequest(
+            f"The text of EXECUTE IMMEDIATE has parameters with names, and these values have none: {', '.join(map(str, nameless))}. Give each "
+            "one a name: USING value AS name.",
+            code="ALL_PARAMETERS_MUST_BE_NAMED",
+        )
+    return {str(name): value for name, value in arguments}
+
+
+def has_names(text: str) -> bool:
+    """Whether the parameters of a statement have names."""
+    return any(isinstance(key, str) for key, _, _ in _parameters(text))
+
+
+def _parameters(text: str) -> Iterator[tuple[str | int, int, int]]:
+    """Yield the parameters of a statement: the name, or the place among the ``?``, and where its text starts and stops."""
+    cursor, count = Cursor(text, tokenize(text)), 0
     while not cursor.at_end:
         previous, token = (cursor.peek(-1) if cursor.place else None), cursor.next()
         if token.is_symbol("?"):
-            value, stop = _value(values, count, f"?, number {count + 1},"), token.stop
+            yield count, token.start, token.stop
             count += 1
         elif _is_named(previous, token, cursor.peek()):
             name = cursor.next()
-            value, stop = _value(values, str(name.name), f":{name.name}"), name.stop
-        else:
-            continue
-        parts += [text[place : token.start], value]
-        place = stop
-    return "".join([*parts, text[place:]])
+            yield str(name.name), token.start, name.stop
 
 
 def _is_named(previous: Token | None, token: Token, following: Token) -> bool:
@@ -67,11 +96,12 @@ def _is_named(previous: Token | None, token: Token, following: Token) -> bool:
     return previous is None or not is_adjacent or (previous.kind == SYMBOL and not previous.is_symbol(")", "]", ":"))
 
 
-def _value(values: Values, key: str | int, shown: str) -> str:
+def _value(values: Values, key: str | int) -> str:
     if isinstance(key, str) and isinstance(values, Mapping) and key in values:
         return str(literal(values[key]))
     if isinstance(key, int) and not isinstance(values, Mapping) and key < len(values):
         return str(literal(values[key]))
+    shown = f":{key}" if isinstance(key, str) else f"?, number {key + 1},"
     raise InvalidRequest(
         f"The parameter {shown} has no value. Pass one in the argument `args` of spark.sql: a dict for :name, a list for ?.",
         code="UNBOUND_SQL_PARAMETER",

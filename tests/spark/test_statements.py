@@ -312,11 +312,20 @@ def test_values_come_as_parameters_and_tables_as_identifiers(spark, named):  # n
 def test_scripts_and_texts_of_execute_immediate_are_statements_too(spark, named):  # noqa: F811
     table = named("SELECT id, 'n' || id AS name FROM range(6)")
     entry, t = table.entry(), table.name
-    spark.sql(f"EXECUTE IMMEDIATE 'DELETE FROM {t} WHERE id = ?' USING 5")
+    spark.sql(f"EXECUTE IMMEDIATE 'DELETE FROM {t} WHERE id = ?' USING 5 AS five")
     spark.sql(f"EXECUTE IMMEDIATE 'UPDATE {t} SET name = :y WHERE id = :x' USING 0 AS x, 'y' AS y")
     spark.sql(f"DECLARE OR REPLACE VARIABLE text = 'ALTER TABLE {t} SET TBLPROPERTIES (c = 4)'")
     spark.sql("EXECUTE IMMEDIATE text")
     assert spark.sql(f"EXECUTE IMMEDIATE 'SELECT name FROM {t} WHERE id = ?' USING 0").first()[0] == "y"
+    spark.sql("EXECUTE IMMEDIATE 'CREATE OR REPLACE TEMPORARY VIEW IDENTIFIER(:name) AS SELECT 1 AS a' USING 'of_text' AS name")
+    assert spark.sql("EXECUTE IMMEDIATE 'DESCRIBE IDENTIFIER(?)' USING 'of_text' AS name").first()[0] == "a"
+    spark.sql(f"EXECUTE IMMEDIATE 'ALTER TABLE IDENTIFIER(:t) SET TBLPROPERTIES (d = 5)' USING '{table.names[1]}' AS t")
+    assert table.table.snapshot().metadata.configuration == {"c": "4", "d": "5"}
+    spark.sql(f"EXECUTE IMMEDIATE 'ALTER TABLE {t} UNSET TBLPROPERTIES (d)'")
+    spark.sql("DECLARE OR REPLACE VARIABLE number = 9")
+    spark.sql(f"EXECUTE IMMEDIATE 'DELETE FROM {t} WHERE id = :number' USING number")
+    with pytest.raises(AnalysisException, match="ALL_PARAMETERS_MUST_BE_NAMED"):
+        spark.sql(f"EXECUTE IMMEDIATE 'DELETE FROM {t} WHERE id = :number' USING 4")
     assert table.table.snapshot().metadata.configuration == {"c": "4"}
     spark.conf.set("spark.sql.scripting.enabled", "true")
     script = f"""

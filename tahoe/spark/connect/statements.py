@@ -49,7 +49,7 @@ from tahoe.sql.catalog_ddl import CatalogDdl, catalog_ddl, names_in_script
 from tahoe.sql.described import Describe, Other
 from tahoe.sql.dialect import Cursor, SqlSyntaxError, tokenize
 from tahoe.sql.immediate_statement import ExecuteImmediate, execute_immediate
-from tahoe.sql.parameters import SqlText, Values, all_literals, with_values
+from tahoe.sql.parameters import SqlText, Values, all_literals, values_for, with_values
 from tahoe.sql.short_names import with_short_names
 from tahoe.sql.table_name import TableName
 from tahoe.sql.view_statements import CacheStatement, ViewStatement, cache_statement, view_statement
@@ -125,7 +125,7 @@ def _executed(original: RunSql, spark: SparkSession, immediate: ExecuteImmediate
     text = constant_of(spark, immediate.text, values).text
     if text is None or _first_word(text) in ("", "EXECUTE"):
         return original(spark, f"EXECUTE IMMEDIATE {immediate.text}", values)
-    text = with_values(text, immediate.values)
+    text = with_values(text, values_for(text, immediate.arguments))
     return run_sql(original, spark, f"SET VARIABLE ({immediate.into}) = ({text})" if immediate.into else text)
 
 

@@ -26,6 +26,7 @@ from tahoe.spark.statements.command import Command, Rows, as_plan
 from tahoe.spark.statements.statement_types import SparkStatement
 from tahoe.spark.statements.targets import UnresolvedName, analyzed, evaluated
 from tahoe.spark.versions.members import field_names, has_field
+from tahoe.sql.parameters import has_names
 
 _NAMED_LATER = "PlanWithUnresolvedIdentifier"
 
@@ -247,9 +248,21 @@ def execute_immediate(
     statement = delta_statement(text)
     if statement is None:
         return plan
-    jvm, names, values = Jvm.of(spark), [], []
-    for argument in items(plan.args()):
-        is_named = str(argument.getClass().getSimpleName()) == "Alias"
-        names += [str(argument.name())] if is_named else []
-        values.append(analyzed(spark, argument.child() if is_named else argument))
-    return _parameterized(jvm, statement, names, values) if values else statement
+    arguments = list(items(plan.args()))
+    names = [_name_of(argument) for argument in arguments] if has_names(text) else []
+    if None in names:
+        return plan  # Spark raises the error
+    values = [analyzed(spark, argument.child() if _is_alias(argument) else argument) for argument in arguments]
+    return _parameterized(Jvm.of(spark), statement, [str(name) for name in names], values) if values else statement
+
+
+def _name_of(argument: JavaObject) -> str | None:
+    """Return the name of a value behind USING, which a variable has without AS."""
+    if _is_alias(argument):
+        return str(argument.name())
+    is_variable = str(argument.getClass().getSimpleName()) == "UnresolvedAttribute"
+    return str(argument.nameParts().last()) if is_variable else None
+
+
+def _is_alias(argument: JavaObject) -> bool:
+    return str(argument.getClass().getSimpleName()) == "Alias"

@@ -23,7 +23,8 @@ from tahoe.spark.statements.multi_insert import INSERT, with_plans_of_sources
 from tahoe.spark.statements.registry import may_be_of_delta, parse, spark_statement
 from tahoe.spark.stream.sql_streams import reads_streams, refuse_streams, with_streams
 from tahoe.spark.versions.execute_immediate import EXECUTE_IMMEDIATE
-from tahoe.sql.parameters import SqlText, Values, with_values
+from tahoe.spark.versions.members import has_field
+from tahoe.sql.parameters import SqlText, Values, values_for, with_values
 
 _INTERFACE = "org.apache.spark.sql.catalyst.parser.ParserInterface"
 # A query by its first word, as nearly all texts are: its plan is not examined. ``FROM t INSERT INTO …`` is a statement.
@@ -58,7 +59,7 @@ class ParserAnswers:
 
     def parsePlanWithParameters(self, text: str, values: JavaObject) -> JavaObject:  # noqa: N802 - Spark's name
         """Return the plan of a statement with values for its parameters."""
-        own = with_values(text, _texts(self._jvm, values)) if may_be_of_delta(text) else text
+        own = with_values(text, _texts(self._jvm, text, values)) if may_be_of_delta(text) else text
         return self._converted(text, lambda: self._original.parsePlanWithParameters(text, values), own)
 
     def _converted(self, text: str, parse_on_spark: Callable[[], JavaObject], own: str | None = None) -> JavaObject:
@@ -137,8 +138,15 @@ class ParserAnswers:
         return None if replaced is parsed else replaced
 
 
-def _texts(jvm: Jvm, parameters: JavaObject) -> Values:
-    """Return the values in a ``ParameterContext`` as texts in SQL: a dict for ``:name``, a list for ``?``."""
+def _texts(jvm: Jvm, text: str, parameters: JavaObject) -> Values:
+    """Return the values in a ``ParameterContext`` as texts in SQL: a dict for ``:name``, a list for ``?``.
+
+    Args:
+        text: the statement with the parameters.
+    """
+    if has_field(parameters, "paramNames"):  # of EXECUTE IMMEDIATE; a value without a name has an empty one
+        names = (str(name) or None for name in items(parameters.paramNames()))
+        return values_for(text, [(name, SqlText(str(value.sql()))) for name, value in zip(names, items(parameters.args()), strict=True)])
     values = parameters.params()
     if str(parameters.getClass().getSimpleName()).startswith("Positional"):
         return [SqlText(str(value.sql())) for value in items(values)]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tahoe.base.exceptions import InvalidRequest
 from tahoe.sql.immediate_statement import execute_immediate
-from tahoe.sql.parameters import with_values
+from tahoe.sql.parameters import values_for, with_values
 
 
 @pytest.mark.parametrize(
@@ -29,26 +30,41 @@ def test_the_text_and_the_variables(text: str, query: str, into: str) -> None:
         ("(1 + 2) * 3, f(1, 2)", "((1 + 2) * 3) (f(1, 2))"),
         ("(1, CAST('2' AS INT))", "1 (CAST('2' AS INT))"),
         ("(-1, DATE'2026-01-01')", "(-1) (DATE'2026-01-01')"),
+        ("1 AS a, 2", "1 2"),
+        ("x, 2 AS x", "x 2"),
     ],
 )
 def test_values_by_place(values: str, expected: str) -> None:
     statement = execute_immediate(f"EXECUTE IMMEDIATE t USING {values}")
     assert statement is not None
-    assert with_values("? ?", statement.values) == expected
+    assert with_values("? ?", values_for("? ?", statement.arguments)) == expected
 
 
 @pytest.mark.parametrize(
     ("values", "expected"),
-    [("1 AS a, (2) b", "1 ((2))"), ("(v b, f(1) AS a)", "(f(1)) v"), ("1 + 1 AS b, 'x' a", "'x' (1 + 1)")],
+    [
+        ("1 AS a, (2) b", "1 ((2))"),
+        ("(v b, f(1) AS a)", "(f(1)) v"),
+        ("1 + 1 AS b, 'x' a", "'x' (1 + 1)"),
+        ("a, session.b", "a (session.b)"),
+        ("`a`, 2 AS b", "`a` 2"),
+    ],
 )
 def test_values_by_name(values: str, expected: str) -> None:
     statement = execute_immediate(f"EXECUTE IMMEDIATE t USING {values}")
     assert statement is not None
-    assert with_values(":a :b", statement.values) == expected
+    assert with_values(":a :b", values_for(":a :b", statement.arguments)) == expected
 
 
 @pytest.mark.parametrize(
-    "text", ["SELECT 1", "EXECUTE", "EXECUTE IMMEDIATE", "EXECUTE IMMEDIATE t USING", "EXECUTE IMMEDIATE t USING 1 AS a, 2"]
+    "text", ["SELECT 1", "EXECUTE", "EXECUTE IMMEDIATE", "EXECUTE IMMEDIATE t USING", "EXECUTE IMMEDIATE t USING 1 AS"]
 )
 def test_other_texts_are_left_to_the_server(text: str) -> None:
     assert execute_immediate(text) is None
+
+
+def test_values_without_names_are_no_values_of_names() -> None:
+    statement = execute_immediate("EXECUTE IMMEDIATE t USING 1 AS a, 2")
+    assert statement is not None
+    with pytest.raises(InvalidRequest, match=r"ALL_PARAMETERS_MUST_BE_NAMED.*have none: 2\."):
+        values_for("SELECT :a", statement.arguments)

@@ -224,6 +224,17 @@ def test_one_query_is_inserted_into_several_tables(spark, named):  # noqa: F811
     assert sorted(row[0] for row in spark.table(other.names[0]).collect()) == [1, 12, 12, 13, 13]
 
 
+@pytest.mark.skipif(pyspark.__version__ < "4.1", reason="Spark has WITH RECURSIVE since 4.1")
+def test_a_recursive_query_is_inserted_into_several_tables(spark, named):  # noqa: F811
+    table, other = named("SELECT 9 AS id"), named("SELECT 9 AS id")
+    spark.sql(
+        "WITH RECURSIVE r(id) AS (VALUES (0) UNION ALL SELECT id + 1 FROM r WHERE id < 2) "
+        f"FROM r INSERT INTO {table.names[0]} SELECT * INSERT INTO {other.names[1]} SELECT id + 10 WHERE id > 0"
+    )
+    assert sorted(row[0] for row in spark.table(table.names[0]).collect()) == [0, 1, 2, 9]
+    assert sorted(row[0] for row in spark.table(other.names[0]).collect()) == [9, 11, 12]
+
+
 STATEMENTS_OF_SPARK = """
     CLEAR CACHE; RESET; RESET spark.a.b; SET; SET spark.a.b = 1; SET -v; SET spark.a.b; SET TIME ZONE 'UTC'; USE default; USE SCHEMA default;
     SHOW CATALOGS; SHOW DATABASES; SHOW CURRENT NAMESPACE; SHOW FUNCTIONS LIKE 'ab*'; SHOW TABLES; SHOW TABLE EXTENDED LIKE 'none'; SHOW VIEWS;

@@ -25,7 +25,7 @@ from tahoe.spark.connect.requests.server_errors import error_text
 from tahoe.spark.jvm.translate import to_spark_type
 from tahoe.spark.names.frame_columns import column_of
 from tahoe.spark.versions.connect_frames import alias_of
-from tahoe.spark.write.fitting import Casts, Place, columns_of, misfit, no_cast
+from tahoe.spark.write.fitting import Casts, Place, columns_of, misfit, must_fit, no_cast
 
 _RULES = ExpressionRules(chance=None, subqueries=("ScalarSubquery", "ListQuery", "Exists"))
 """The rules of a MERGE; an UPDATE has some more."""
@@ -114,7 +114,7 @@ def remote_cast(values: Column | None, source: DataType, target: DataType, place
         return cast_or_fail(values, target)
     before, after = error_text(misfit(_VALUE, source, target, place)).split(f"'{_VALUE}'", 1)
     failing = sf.raise_error(sf.concat(sf.lit(f"{before}'"), values.cast("string"), sf.lit(f"'{after}")))
-    return sf.when(values.isNotNull(), sf.coalesce(_cast(values, target, "try"), failing))
+    return sf.when(must_fit(values, source, target), sf.coalesce(_cast(values, target, "try"), failing))
 
 
 def _always_fits(source: DataType, target: DataType) -> bool:

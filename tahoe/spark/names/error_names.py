@@ -97,5 +97,5 @@ def reading(table: Table, nothing: str = "PATH_NOT_FOUND") -> Iterator[None]:
         if error.code != NO_TABLE or next(table.store.walk(""), None) is not None:
             raise
         # Programs written for delta-spark look for "Path does not exist" and "is not a Delta table" in the text.
-        message = f"Path does not exist: {table.url}. It is not a Delta table: check the path, or create the table."
+        message = f"Path does not exist: {table.url}. It is not a Delta table. Check the path, or create the table."
         raise NotFound(message, code=nothing, table=table.url) from error.__cause__

@@ -115,6 +115,9 @@ class ParserAnswers:
         if node not in ("Union", "PlanWithUnresolvedIdentifier") and spark_statement(self._jvm, node, child) is None:
             return plan
         statement = self._jvm.catalyst("analysis.CTESubstitution").apply(plan)
+        if str(statement.nodeName()) == "WithCTE" and str(statement.plan().nodeName()) == "Union":
+            inserts = [insert.withCTEDefs(statement.cteDefs()) for insert in items(statement.plan().children())]
+            statement = copied(statement.plan(), children=self._jvm.seq(*inserts))
         if str(statement.nodeName()) in ("UnresolvedWith", "WithCTE"):
             return plan
         replaced = self._replaced(statement, scripted=scripted)

@@ -28,6 +28,7 @@ from tahoe.spark.names.settings import is_true
 from tahoe.spark.versions.column_types import check_column_types
 
 _VOID, _STRING = PrimitiveType("void"), PrimitiveType("string")
+_FLOATS = (PrimitiveType("float"), PrimitiveType("double"))
 _STORE_ASSIGNMENT = "spark.sql.storeAssignmentPolicy"
 _AS_ANSI = "spark.databricks.delta.updateAndMergeCastingFollowsAnsiEnabledFlag"
 _STRUCTS_BY_NAME = "spark.databricks.delta.resolveMergeUpdateStructsByName.enabled"
@@ -215,7 +216,17 @@ def _cast_for(jvm: Jvm, values: Column | None, source: DataType, target: DataTyp
         failure = cast(value, spark_target, jvm.option(None), jvm.catalyst("expressions.EvalMode").ANSI()).checkInputDataTypes()
         raise no_cast(source, target, place, f"DATATYPE_MISMATCH.{failure.errorSubClass()}")
     failing = raising_with_values(lambda texts: misfit(texts[0], source, target, place))([values])
-    return sf.when(values.isNotNull(), sf.coalesce(_cast(jvm, values, target, "TRY"), failing))
+    return sf.when(must_fit(values, source, target), sf.coalesce(_cast(jvm, values, target, "TRY"), failing))
+
+
+def must_fit(values: Column, source: DataType, target: DataType) -> Column:
+    """Return whether a value that has no counterpart in the other type is an error; otherwise NULL is stored, as Spark does.
+
+    A decimal column stores NULL for NaN and infinity, which are not numbers too large for it.
+    """
+    if source in _FLOATS and isinstance(target, DecimalType):
+        return sf.abs(values) < sf.lit(float("inf"))
+    return values.isNotNull()
 
 
 def no_cast(source: DataType, target: DataType, place: Place, code: str) -> SchemaMismatch:

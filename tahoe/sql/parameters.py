@@ -63,8 +63,8 @@ def values_for(text: str, arguments: Sequence[tuple[str | None, object]]) -> Val
     nameless = [literal(value) for name, value in arguments if name is None]
     if nameless:
         raise InvalidRequest(
-            f"The text of EXECUTE IMMEDIATE has parameters with names, and these values have none: {', '.join(map(str, nameless))}. Give each "
-            "one a name: USING value AS name.",
+            f"The text of EXECUTE IMMEDIATE has parameters with names, and these values have none: {', '.join(map(str, nameless))}. "
+            "Give each one a name: USING value AS name.",
             code="ALL_PARAMETERS_MUST_BE_NAMED",
         )
     return {str(name): value for name, value in arguments}

@@ -487,6 +487,30 @@ def test_a_function_of_foreach_batch_merges(connect: Any, tmp_path: Path) -> Non
     assert Table(target).to_arrow().sort_by("id").to_pylist() == [{"id": 0, "n": 2}, {"id": 2, "n": 2}]
 
 
+@pytest.mark.parametrize("is_default", [True, False], ids=["default", "named"])
+def test_rows_for_a_function_need_no_table_where_delta_is_the_format(connect: Any, tmp_path: Path, is_default: bool) -> None:
+    source, target = str(tmp_path / "source"), str(tmp_path / "target")
+    Table.create(source, {"id": "long"}).append(pa.table({"id": [1, 2]}))
+    Table.create(target, {"id": "long"})
+
+    def append(rows: Any, _: int) -> None:
+        rows.write.format("delta").mode("append").save(target)
+
+    with remote():
+        try:
+            if is_default:
+                connect.conf.set("spark.sql.sources.default", "delta")
+            writer = connect.readStream.format("delta").load(source).writeStream
+            writer = writer if is_default else writer.format("delta")
+            writer = writer.option("checkpointLocation", str(tmp_path / "at")).trigger(availableNow=True).foreachBatch(append)
+            assert writer.start().awaitTermination(120)
+            with pytest.raises(InvalidRequest, match="gives them to a function"):
+                writer.toTable(f"delta.`{target}`")
+        finally:
+            connect.conf.unset("spark.sql.sources.default")
+    assert sorted(Table(target).to_arrow()["id"].to_pylist()) == [1, 2]
+
+
 def test_an_error_of_tahoe_in_the_function_names_the_table(connect: Any, tmp_path: Path) -> None:
     source, missing = str(tmp_path / "source"), str(tmp_path / "missing")
     Table.create(source, {"id": "long"}).append(pa.table({"id": [1]}))

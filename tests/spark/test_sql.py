@@ -166,7 +166,7 @@ def test_errors_of_delta_come_as_they_are(spark, path):
         spark.sql(f"SELECT * FROM {t} VERSION AS OF 9")
     with pytest.raises(NotFound, match="no version from 2001"):
         spark.sql(f"SELECT * FROM {t} TIMESTAMP AS OF DATE'2001-01-01'")
-    with pytest.raises(NotFound, match="Path does not exist: file:///nowhere. It is not a Delta table"):
+    with pytest.raises(NotFound, match=r"Path does not exist: file:///nowhere\. It is not a Delta table"):
         spark.sql("SELECT * FROM delta.`/nowhere`")
     with pytest.raises(InvalidRequest, match="must be a version"):
         spark.sql(f"SELECT * FROM {t} VERSION AS OF 'new'")

@@ -67,7 +67,7 @@ def _foreach_batch(original: Callable[..., Any], writer: Any, func: Callable[...
 def _start(original: Callable[..., Any], writer: Any, *positional: Any, **named: Any) -> Any:
     spark, proto, operation = writer._session, writer._write_proto, writer._write_stream
     arguments = bound_arguments(original, writer, *positional, **named)
-    if not is_delta(spark, arguments["format"] or proto.format or None):
+    if _is_for_function(proto) or not is_delta(spark, arguments["format"] or proto.format or None):
         return original(writer, *positional, **named)
     configure_stream(writer, arguments)
     path = path_of_stream(arguments["path"], proto.options)
@@ -83,6 +83,11 @@ def _start(original: Callable[..., Any], writer: Any, *positional: Any, **named:
             writer.options(**rows.options)
         proto.options.update(without_secrets(spark, proto.options))
         return original(writer, arguments["path"])
+
+
+def _is_for_function(proto: Any) -> bool:
+    """Whether the server gives the rows to a function, whatever the format of the stream."""
+    return bool(proto.HasField("foreach_batch") or proto.HasField("foreach_writer"))
 
 
 @contextmanager
@@ -148,8 +153,16 @@ def _to_table(original: Callable[..., Any], writer: Any, *positional: Any, **nam
     name = arguments["tableName"]
     parts = parts_of(spark, name) if is_enabled(spark) else ()
     table = existing(spark, parts) if parts else None
-    if table is None and not is_delta(spark, arguments["format"] or proto.format or None):
+    is_for_function = _is_for_function(proto)
+    if table is None and (is_for_function or not is_delta(spark, arguments["format"] or proto.format or None)):
         return original(writer, *positional, **named)
+    if is_for_function:
+        raise InvalidRequest(
+            f"toTable writes the rows of a stream into table {name}, and foreach or foreachBatch gives them to a function. Call start() for the "
+            "function, or leave it out.",
+            code="DELTA_OPERATION_NOT_ALLOWED",
+            table=name,
+        )
     configure_stream(writer, arguments)
     if table is None:
         columns = columns_of(DataFrame(writer._write_stream._child, spark))

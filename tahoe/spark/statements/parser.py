@@ -149,7 +149,9 @@ def _texts(jvm: Jvm, text: str, parameters: JavaObject) -> Values:
     """
     if has_field(parameters, "paramNames"):  # of EXECUTE IMMEDIATE; a value without a name has an empty one
         names = (str(name) or None for name in items(parameters.paramNames()))
-        return values_for(text, [(name, SqlText(str(value.sql()))) for name, value in zip(names, items(parameters.args()), strict=True)])
+        return values_for(
+            text, [(name, SqlText(str(value.sql()))) for name, value in zip(names, items(parameters.args()), strict=True)]
+        )
     values = parameters.params()
     if str(parameters.getClass().getSimpleName()).startswith("Positional"):
         return [SqlText(str(value.sql())) for value in items(values)]

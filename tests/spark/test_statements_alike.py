@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -491,3 +492,28 @@ def test_filters_find_floats_that_are_no_doubles(session: Any, partitioned: bool
     session.sql("DELETE FROM made WHERE f = 2.2F")
     session.sql("MERGE INTO made USING (SELECT -0.3F AS f) AS s ON made.f = s.f WHEN MATCHED THEN DELETE")
     assert rows(session, "SELECT id FROM made") == [(10,)]
+
+
+def test_variables_behind_using_are_no_columns_of_the_statement(session: Any) -> None:
+    spark = session
+    spark.sql("CREATE TABLE made USING delta AS SELECT CAST(id AS INT) AS id, 'a' AS s, array(id) AS l FROM range(6)")
+    for variable in (
+        "id = 5",
+        's = "it`s"',
+        "l = array(3L)",
+        "day = DATE'2024-02-29'",
+        "x = 1.5D",
+        "none = CAST(NULL AS INT)",
+        "b = X'00FF'",
+    ):
+        spark.sql(f"DECLARE OR REPLACE VARIABLE {variable}")
+    immediate = "EXECUTE IMMEDIATE 'SELECT {} FROM made' USING {}".format
+    assert rows(spark, immediate("count(*) FILTER (WHERE id = :id)", "id")) == [(1,)]
+    assert rows(spark, immediate("count(*) FILTER (WHERE l = :l)", "system.session.l")) == [(1,)]
+    assert rows(spark, immediate("DISTINCT :day, :x, :none, :b", "day, x, none, b AS b")) == [
+        (date(2024, 2, 29), 1.5, None, b"\0\xff")
+    ]
+    assert rows(spark, "EXECUTE IMMEDIATE 'UPDATE made SET s = ? WHERE id = ?' USING s, 3")[0][0] == 1
+    assert rows(spark, "SELECT s FROM made WHERE id = 3") == [("it`s",)]
+    assert rows(spark, "EXECUTE IMMEDIATE 'DELETE FROM made WHERE id = :value' USING id AS value")[0][0] == 1
+    assert rows(spark, "SELECT count(*) FROM made") == [(5,)]

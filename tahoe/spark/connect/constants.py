@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 
+from tahoe.base.exceptions import Unsupported
 from tahoe.expr.tree.predicate import text_literal
 from tahoe.spark.names.server_catalog import plain_sql
 from tahoe.spark.names.snapshots import parsed_timestamp
 from tahoe.sql.dialect import STRING, Cursor, tokenize
+from tahoe.sql.parameters import SqlText, literal
 
+_HAS_LITERALS = re.compile(
+    r"(?:void|boolean|tinyint|smallint|int|bigint|float|double|decimal\(.*|string|date|timestamp|timestamp_ntz|interval .*)$"
+)
+"""The types whose values Spark casts to texts and back."""
 _OPERATORS = ("+", "-", "*", "/", "||", "::")
 _TIMES = ("timestampasof", "startingtimestamp", "endingtimestamp")
 
@@ -49,6 +57,70 @@ def constant_of(
     named = values if isinstance(values, Mapping) else None
     row = plain_sql(spark, f"SELECT typeof({expression}), CAST({expression} AS STRING)", named, **frames or {}).collect()[0]
     return Constant(str(row[0]), None if row[1] is None else str(row[1]))
+
+
+def as_literals(
+    spark: SparkSession, arguments: Sequence[tuple[str | None, SqlText]], values: object = None
+) -> list[tuple[str | None, SqlText]]:
+    """Return the values of EXECUTE IMMEDIATE as literals: the name of a variable could be that of a column in the statement.
+
+    Args:
+        arguments: the values behind USING, with their names.
+        values: of the parameters in them, as ``spark.sql`` takes them.
+
+    Raises:
+        Unsupported: a value that may depend on a variable has a type without literals.
+        AnalysisException: Spark's error for an expression that it cannot resolve.
+    """
+    computed = [value.text for _, value in arguments if not _is_literal(value.text)]
+    if not computed:
+        return list(arguments)
+    named = values if isinstance(values, Mapping) else None
+    # In digits, since the text of a binary value need not be one.
+    columns = ", ".join(f"typeof({text}), hex(CAST({text} AS STRING))" for text in computed)
+    row = plain_sql(spark, f"SELECT {columns}", named).collect()[0]
+    literals = {text: _as_literal(text, row[2 * place], row[2 * place + 1]) for place, text in enumerate(computed)}
+    return [(name, SqlText(literals.get(value.text, value.text))) for name, value in arguments]
+
+
+def _is_literal(expression: str) -> bool:
+    tokens = [token for token in tokenize(expression) if not token.is_symbol("(", ")", "-")]
+    if len(tokens) == 1:
+        return tokens[0].kind == STRING or tokens[0].text[0].isdigit() or tokens[0].is_word("NULL", "TRUE", "FALSE")
+    return len(tokens) == 2 and tokens[0].name is not None and tokens[1].kind == STRING  # such as DATE'2026-01-31'
+
+
+def _as_literal(expression: str, kind: str, digits: str | None) -> str:
+    """Return the literal of a value; for a type without literals an expression that means the same in every statement.
+
+    Args:
+        digits: the bytes of the value's text, hexadecimal; None for NULL.
+    """
+    if kind == "binary":
+        return f"CAST(NULL AS {kind})" if digits is None else f"X'{digits}'"
+    if _HAS_LITERALS.match(kind) is not None:
+        return _literal(kind, None if digits is None else bytes.fromhex(digits).decode())
+    inner = expression.removeprefix("(").removesuffix(")")
+    tokens = [token for token in tokenize(inner) if not token.text[0].isdigit()]
+    if all(token.name is not None or token.is_symbol(".") for token in tokens):
+        return f"system.session.{tokens[-1].text}"
+    if all(token.name is None or following.is_symbol("(") for token, following in pairwise(tokens)):
+        return expression  # the names in it are those of functions
+    raise Unsupported(
+        f"USING {expression} in EXECUTE IMMEDIATE is not supported over Spark Connect: a value of type {kind} has no literal. Give a "
+        "variable that has the value.",
+        code="DELTA_OPERATION_NOT_ALLOWED",
+    )
+
+
+def _literal(kind: str, text: str | None) -> str:
+    if text is None:
+        return f"CAST(NULL AS {kind})"
+    if kind == "int":
+        return str(literal(int(text)))
+    if kind == "string":
+        return text_literal(text)
+    return f"{kind.upper()}{text_literal(text)}" if kind in ("date", "timestamp") else f"CAST({text_literal(text)} AS {kind})"
 
 
 def with_identifiers(spark: SparkSession, text: str, values: object = None) -> str:

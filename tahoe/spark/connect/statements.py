@@ -25,7 +25,7 @@ from tahoe.spark.commands.merge.statement import MergeRequest, Term
 from tahoe.spark.commands.row_command import CommandTarget, run_row_command
 from tahoe.spark.connect import definitions
 from tahoe.spark.connect.conditions import as_sql
-from tahoe.spark.connect.constants import constant_of, with_identifiers
+from tahoe.spark.connect.constants import as_literals, constant_of, with_identifiers
 from tahoe.spark.connect.insert_statement import insert_rows
 from tahoe.spark.connect.merge import merge
 from tahoe.spark.connect.queries import ReferenceRows, delta_rows, references, with_frames, with_named_frames, with_versions
@@ -125,7 +125,7 @@ def _executed(original: RunSql, spark: SparkSession, immediate: ExecuteImmediate
     text = constant_of(spark, immediate.text, values).text
     if text is None or _first_word(text) in ("", "EXECUTE"):
         return original(spark, f"EXECUTE IMMEDIATE {immediate.text}", values)
-    text = with_values(text, values_for(text, immediate.arguments))
+    text = with_values(text, values_for(text, as_literals(spark, immediate.arguments, values)))
     return run_sql(original, spark, f"SET VARIABLE ({immediate.into}) = ({text})" if immediate.into else text)
 
 

@@ -158,8 +158,8 @@ def _to_table(original: Callable[..., Any], writer: Any, *positional: Any, **nam
         return original(writer, *positional, **named)
     if is_for_function:
         raise InvalidRequest(
-            f"toTable writes the rows of a stream into table {name}, and foreach or foreachBatch gives them to a function. Call start() for the "
-            "function, or leave it out.",
+            f"toTable writes the rows of a stream into table {name}, and foreach or foreachBatch gives them to a function. Call start() for "
+            "the function, or leave it out.",
             code="DELTA_OPERATION_NOT_ALLOWED",
             table=name,
         )

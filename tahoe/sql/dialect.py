@@ -50,10 +50,10 @@ class Token:
 
     @property
     def name(self) -> str | None:
-        """The identifier, or None if the token is not an identifier."""
+        """The identifier, or None if the token is not an identifier, such as a number."""
         if self.kind == NAME:
             return unquoted(self.text)
-        return self.text if self.kind == WORD else None
+        return self.text if self.kind == WORD and not self.text.isdecimal() else None
 
 
 def tokenize(text: str) -> tuple[Token, ...]:

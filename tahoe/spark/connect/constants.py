@@ -148,7 +148,8 @@ def _name_in(spark: SparkSession, expression: str, values: object) -> str | None
     if len(tokens) == 1 and tokens[0].kind == STRING:
         return None
     try:
-        return constant_of(spark, expression, values).text
+        name = constant_of(spark, expression, values)
+        return name.text if name.kind.startswith("string") else None
     except (AnalysisException, ParseException):
         return None
 

@@ -220,9 +220,8 @@ def _cast_for(jvm: Jvm, values: Column | None, source: DataType, target: DataTyp
 
 
 def must_fit(values: Column, source: DataType, target: DataType) -> Column:
-    """Return whether a value that has no counterpart in the other type is an error; otherwise NULL is stored, as Spark does.
-
-    A decimal column stores NULL for NaN and infinity, which are not numbers too large for it.
+    """Return whether a value must have a counterpart in the other type; NULL is stored for NULL, and for a NaN or an infinity in a decimal
+    column, as Spark does.
     """
     if source in _FLOATS and isinstance(target, DecimalType):
         return sf.abs(values) < sf.lit(float("inf"))

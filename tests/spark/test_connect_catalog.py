@@ -306,6 +306,18 @@ def test_a_common_table_expression_may_have_the_name_of_a_table(session: Any, te
     assert rows(session, text) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("TABLE t |> WHERE t.id = 1 |> SELECT t.name", [("a",)]),
+        ("SELECT * FROM (TABLE views.t |> JOIN VALUES (2) AS v(n) ON t.id = v.n |> SELECT t.*) x", [(2, "b")]),
+        ("WITH t (a) AS (SELECT 7) TABLE t |> WHERE t.a = 7", [(7,)]),
+    ],
+)
+def test_pipe_operators_name_the_table_after_table(session: Any, text: str, expected: list[object]) -> None:
+    assert rows(session, text) == expected
+
+
 def test_statements_have_frames_and_values_of_python(session: Any) -> None:
     frame = session.createDataFrame([(2, "z"), (3, "{c}")], "id INT, name STRING")
     merge = "MERGE INTO t USING {source} AS s ON t.id = s.id AND s.name <> {name} WHEN MATCHED THEN UPDATE SET * "

@@ -9,7 +9,7 @@ A view over Delta tables becomes the DataFrame of its query in the same way.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, cast
 
@@ -70,6 +70,7 @@ class Reference:
         function: ``table_changes`` or ``table_changes_by_path``.
         arguments: the texts of the function's arguments.
         is_stream: whether STREAM stands before it.
+        keyword: replaces the text between the start and the name: FROM for TABLE with pipe operators, which may name the table.
     """
 
     name: TableName | None
@@ -85,6 +86,7 @@ class Reference:
     function: str = ""
     arguments: tuple[str, ...] = ()
     is_stream: bool = False
+    keyword: str = ""
 
     @property
     def is_specific(self) -> bool:
@@ -128,8 +130,14 @@ def references(text: str) -> Iterator[Reference]:
         if is_relation and not cursor.at_end and not cursor.peek().is_symbol("("):
             is_relation, place = False, cursor.place
             reference = _reference(cursor, takes_alias=not token.is_word("TABLE"))
+            if reference is not None and token.is_word("TABLE") and _pipes(cursor):
+                reference = replace(reference, start=token.start, needs_alias=True, keyword="FROM ")
             if reference is not None and not _is_named_query(reference, place, named):
                 yield reference
+
+
+def _pipes(cursor: Cursor) -> bool:
+    return cursor.peek().is_symbol("|") and cursor.peek(1).is_symbol(">")
 
 
 def _is_named_query(reference: Reference, place: int, queries: Sequence[NamedQuery]) -> bool:
@@ -401,8 +409,8 @@ def with_frames(
         alias = reference.name.parts[-1] if reference.name is not None and reference.name.path is None else ""
         shown = f" AS {quote_identifier(alias)}" if alias and reference.needs_alias else ""
         sample = f" {reference.sample}" if reference.sample else ""
-        space = " " if reference.is_stream else ""  # the name may have been in brackets
-        parts += [_escaped(without_databases(text[place : reference.start], tables), named), f"{space}{{{key}}}{sample}{shown}"]
+        before = reference.keyword or (" " if reference.is_stream else "")  # the name may have been in brackets
+        parts += [_escaped(without_databases(text[place : reference.start], tables), named), f"{before}{{{key}}}{sample}{shown}"]
         place = reference.stop
     return "".join([*parts, _escaped(without_databases(text[place:], tables), named)]), frames
 

@@ -33,6 +33,7 @@ def _by_class() -> dict[str, tuple[str, str]]:
 # By the exception of PySpark and the SQL state; names without their ``DELTA_``, a name that has none after an equals sign.
 _CLASSES: dict[str, dict[str, str]] = {
     "AnalysisException": {
+        "07001": "=ALL_PARAMETERS_MUST_BE_NAMED",
         "0A000": """
             =CANNOT_UPDATE_FIELD =INVALID_PARTITION_COLUMN_DATA_TYPE =NOT_SUPPORTED_COMMAND_FOR_V2_TABLE =UNSUPPORTED_FEATURE
             =NOT_SUPPORTED_CHANGE_COLUMN =NOT_SUPPORTED_CHANGE_PARENT_CHILD_COLUMN =NOT_SUPPORTED_CHANGE_SAME_COLUMN

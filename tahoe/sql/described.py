@@ -94,7 +94,7 @@ def _fixed_value(cursor: Cursor) -> tuple[str, str] | None:
         return None
     tokens = tokenize(value)
     if len(tokens) == 1:
-        is_constant = tokens[0].kind == STRING or tokens[0].is_word("NULL", "TRUE", "FALSE") or tokens[0].text[0].isdigit()
+        is_constant = tokens[0].is_literal
     else:
         is_constant = len(tokens) == 2 and (tokens[0].is_symbol("-") or tokens[1].kind == STRING)
     return (name, value) if is_constant else None

@@ -55,6 +55,11 @@ class Token:
             return unquoted(self.text)
         return self.text if self.kind == WORD and not self.text.isdecimal() else None
 
+    @property
+    def is_literal(self) -> bool:
+        """Whether it is a text, a number, a boolean or NULL."""
+        return self.kind == STRING or self.is_word("NULL", "TRUE", "FALSE") or self.text[0].isdigit()
+
 
 def tokenize(text: str) -> tuple[Token, ...]:
     """Return the tokens of a text. They end at an unterminated string or comment, for which Spark raises the error."""

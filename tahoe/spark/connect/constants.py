@@ -86,7 +86,7 @@ def as_literals(
 def _is_literal(expression: str) -> bool:
     tokens = [token for token in tokenize(expression) if not token.is_symbol("(", ")", "-")]
     if len(tokens) == 1:
-        return tokens[0].kind == STRING or tokens[0].text[0].isdigit() or tokens[0].is_word("NULL", "TRUE", "FALSE")
+        return tokens[0].is_literal
     return len(tokens) == 2 and tokens[0].name is not None and tokens[1].kind == STRING  # such as DATE'2026-01-31'
 
 
@@ -100,11 +100,12 @@ def _as_literal(expression: str, kind: str, digits: str | None) -> str:
         return f"CAST(NULL AS {kind})" if digits is None else f"X'{digits}'"
     if _HAS_LITERALS.match(kind) is not None:
         return _literal(kind, None if digits is None else bytes.fromhex(digits).decode())
-    inner = expression.removeprefix("(").removesuffix(")")
-    tokens = [token for token in tokenize(inner) if not token.text[0].isdigit()]
-    if all(token.name is not None or token.is_symbol(".") for token in tokens):
-        return f"system.session.{tokens[-1].text}"
-    if all(token.name is None or following.is_symbol("(") for token, following in pairwise(tokens)):
+    variable = tokenize(expression.removeprefix("(").removesuffix(")"))
+    if all(token.name is not None or token.is_symbol(".") for token in variable):
+        return f"system.session.{variable[-1].text}"
+    # The brackets around it stand behind its last name.
+    names = [(token, following) for token, following in pairwise(tokenize(expression)) if token.name is not None]
+    if all(token.is_literal or following.is_symbol("(") for token, following in names):
         return expression  # the names in it are those of functions
     raise Unsupported(
         f"USING {expression} in EXECUTE IMMEDIATE is not supported over Spark Connect: a value of type {kind} has no literal. Give a "

@@ -38,7 +38,7 @@ from tahoe.spark.connect.constants import TIME_WORDS, VERSION_WORDS, Constant, c
 from tahoe.spark.names.entries import NamedTable, parts_of, relation_on_server, table_named
 from tahoe.spark.names.error_names import READERS_OF_TABLES, TIMES_IN_QUERIES, with_classes
 from tahoe.spark.names.requested_changes import changes_request
-from tahoe.spark.names.server_catalog import ServerEntry, plain_sql
+from tahoe.spark.names.server_catalog import SESSION_CATALOG, ServerEntry, plain_sql
 from tahoe.spark.names.server_views import ServerView, server_view
 from tahoe.spark.names.temporary_views import rows_of_view
 from tahoe.sql.dialect import QUERY_WORDS, Cursor, Token, tokenize
@@ -46,12 +46,13 @@ from tahoe.sql.dml import expression_until
 from tahoe.sql.named_queries import NamedQuery, named_queries
 from tahoe.sql.relation_words import ENDS_OF_FROM, begins_alias
 from tahoe.sql.selects import has_subquery
-from tahoe.sql.short_names import without_databases
+from tahoe.sql.short_names import QualifiedText, QueriedTable, Replacement, alias_of
 from tahoe.sql.table_name import TableName, name_at
 
 _FUNCTIONS_WITH_FROM = {"EXTRACT", "OVERLAY", "SUBSTR", "SUBSTRING", "TRIM"}
 _KINDS_OF_TIMES = ("string", "timestamp", "timestamp_ntz", "date", "void")
 _PREFIX = "tahoe_reference_"
+_MOST_PARTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ class Reference:
         start, stop: its place in the text, with the clauses of its version, options and sample.
         name_stop: the end of the name.
         needs_alias: whether no alias follows.
+        alias: the one that follows.
         version, timestamp: the texts of the expressions after ``VERSION AS OF`` and ``TIMESTAMP AS OF``.
         changes: the bounds of a CHANGES clause; none without one.
         options: of the reader, after WITH.
@@ -87,6 +89,7 @@ class Reference:
     arguments: tuple[str, ...] = ()
     is_stream: bool = False
     keyword: str = ""
+    alias: str | None = None
 
     @property
     def is_specific(self) -> bool:
@@ -105,6 +108,14 @@ class ReferenceRows:
     reference: Reference
     frame: DataFrame
     table: NamedTable | None = None
+
+    @property
+    def name(self) -> tuple[str, ...]:
+        """The parts of the table's or view's name; empty for a path and for a table function."""
+        name = self.reference.name
+        if name is None or name.path is not None:
+            return ()
+        return name.parts if self.table is None else tuple(self.table.full_name_parts)
 
 
 def references(text: str) -> Iterator[Reference]:
@@ -191,18 +202,20 @@ def _reference(cursor: Cursor, *, takes_alias: bool) -> Reference | None:
         cursor.need_symbol(")")
     version, timestamp = _version(cursor)
     changes, options, sample = take_changes(cursor), tuple(cursor.with_options().items()), _sample(cursor)
+    has_alias = takes_alias and begins_alias(cursor.peek())
     return Reference(
         name,
         start,
         cursor.peek(-1).stop,
         name_stop,
-        takes_alias and not begins_alias(cursor.peek()),
+        takes_alias and not has_alias,
         version,
         timestamp,
         changes,
         options,
         sample,
         is_stream=is_stream,
+        alias=cursor.peek(int(cursor.comes("AS"))).name if has_alias else None,
     )
 
 
@@ -396,23 +409,41 @@ def with_frames(
     """
     if not delta and not named:
         return head + text, {}
-    parts, frames, place = [_escaped(head, named)], dict(named), 0
-    # A placeholder has an alias, and no database.
-    tables = [
-        rows.table.full_name_parts if rows.table is not None else rows.reference.name.parts
-        for rows in delta
-        if rows.reference.needs_alias and rows.reference.name is not None and rows.reference.name.path is None
-    ]
+    qualified = QualifiedText(text, list(queried_tables(text, delta)))
+    whole, frames = qualified.whole_names(), dict(named)
+    edits = [replace(each, text=_escaped(each.text, ())) for each in qualified.replacements(whole)]
     for number, rows in enumerate(delta):
         key, reference = f"{_PREFIX}{number}", rows.reference
         frames[key] = rows.frame
-        alias = reference.name.parts[-1] if reference.name is not None and reference.name.path is None else ""
-        shown = f" AS {quote_identifier(alias)}" if alias and reference.needs_alias else ""
+        shown = _escaped(f" AS {quote_identifier(alias_of(rows.name, whole))}", ()) if rows.name and reference.needs_alias else ""
         sample = f" {reference.sample}" if reference.sample else ""
         before = reference.keyword or (" " if reference.is_stream else "")  # the name may have been in brackets
-        parts += [_escaped(without_databases(text[place : reference.start], tables), named), f"{before}{{{key}}}{sample}{shown}"]
-        place = reference.stop
-    return "".join([*parts, _escaped(without_databases(text[place:], tables), named)]), frames
+        edits.append(Replacement(reference.start, reference.stop, f"{before}{{{key}}}{sample}{shown}"))
+    parts, place = [_escaped(head, named)], 0
+    for edit in sorted(edits, key=lambda edit: edit.start):
+        parts += [_escaped(text[place : edit.start], named), edit.text]
+        place = edit.stop
+    return "".join([*parts, _escaped(text[place:], named)]), frames
+
+
+def queried_tables(text: str, delta: Sequence[ReferenceRows] = ()) -> Iterator[QueriedTable]:
+    """Yield the tables in a query, apart from paths.
+
+    Args:
+        delta: those that a DataFrame replaces (`delta_rows`).
+    """
+    names = {rows.reference.start: rows.name for rows in delta}
+    for reference in references(text):
+        name = names.get(reference.start) or _full_name(reference)
+        if name:
+            takes_alias = reference.start in names and reference.needs_alias
+            yield QueriedTable(name, reference.start, reference.stop, reference.alias, takes_alias)
+
+
+def _full_name(reference: Reference) -> tuple[str, ...]:
+    """Return the parts of a table's name, with the session's catalog if only a database is in the text; empty for a path."""
+    parts = () if reference.name is None else reference.name.parts
+    return (SESSION_CATALOG, *parts)[-_MOST_PARTS:] if len(parts) > 1 else parts
 
 
 def with_versions(spark: SparkSession, text: str, versions: dict[TableName, int | None]) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -28,7 +29,7 @@ from tahoe.spark.connect.conditions import as_sql
 from tahoe.spark.connect.constants import as_literals, constant_of, with_identifiers
 from tahoe.spark.connect.insert_statement import insert_rows
 from tahoe.spark.connect.merge import merge
-from tahoe.spark.connect.queries import ReferenceRows, delta_rows, references, with_frames, with_named_frames, with_versions
+from tahoe.spark.connect.queries import ReferenceRows, delta_rows, queried_tables, with_frames, with_named_frames, with_versions
 from tahoe.spark.connect.remote_changes import delete, update
 from tahoe.spark.connect.requests.client_requests import forget_persisted
 from tahoe.spark.connect.view_targets import target_of_view
@@ -36,7 +37,7 @@ from tahoe.spark.connect.views import as_temporary, cache_view, create_temporary
 from tahoe.spark.jvm.local_rows import local_frame
 from tahoe.spark.names.entries import NamedTable, relation_on_server, table_named
 from tahoe.spark.names.error_names import COMMANDS, MERGE_STATEMENTS, with_classes
-from tahoe.spark.names.server_catalog import SESSION_CATALOG, ServerEntry
+from tahoe.spark.names.server_catalog import ServerEntry
 from tahoe.spark.names.settings import setting_of
 from tahoe.spark.names.temporary_views import forget_view, rows_of_view
 from tahoe.spark.statements.create_like import other_format
@@ -50,7 +51,8 @@ from tahoe.sql.described import Describe, Other
 from tahoe.sql.dialect import Cursor, SqlSyntaxError, tokenize
 from tahoe.sql.immediate_statement import ExecuteImmediate, execute_immediate
 from tahoe.sql.parameters import SqlText, Values, all_literals, values_for, with_values
-from tahoe.sql.short_names import with_short_names
+from tahoe.sql.selects import has_subquery
+from tahoe.sql.short_names import QueriedTable, with_short_names
 from tahoe.sql.table_name import TableName
 from tahoe.sql.view_statements import CacheStatement, ViewStatement, cache_statement, view_statement
 
@@ -260,7 +262,7 @@ class _Statements:
             return None
         self._require_literals()
         if isinstance(named, NamedTable):
-            statement = with_short_names(statement, _names_in(statement, named))
+            statement = self._with_short_names(statement, named)
         table = named.table if isinstance(named, NamedTable) else self._table_of_view(named, statement)
         target = CommandTarget(self._spark, table, statement.alias or _last(statement.table))
         match statement:
@@ -269,6 +271,34 @@ class _Statements:
             case dml.Update():
                 return self._counted(update(target, statement.values, statement.where).num_affected_rows)
         return self._merge(target, statement)
+
+    def _with_short_names(
+        self, statement: dml.Delete | dml.Update | dml.Merge, target: NamedTable
+    ) -> dml.Delete | dml.Update | dml.Merge:
+        """Return a statement whose conditions and assignments name the tables by their aliases."""
+        into = None if target.is_by_path else QueriedTable(target.full_name_parts, alias=statement.alias)
+        source = None
+        if isinstance(statement, dml.Merge) and statement.source_alias is not None:
+            tables = self._tables_in(statement.source, into)
+            source = next(
+                (table for table in tables if table.name[-1] == statement.source_alias), QueriedTable((statement.source_alias,))
+            )
+            source = QueriedTable(source.name)
+        return with_short_names(
+            statement, into, source, lambda text: self._tables_in(text, into, source) if has_subquery(text) else ()
+        )
+
+    def _tables_in(self, query: str, *around: QueriedTable | None) -> list[QueriedTable]:
+        """Return the tables in a query.
+
+        Args:
+            around: those of the statement; the database of a table with the same name is looked up.
+        """
+        short = {table.key[-1] for table in around if table is not None}
+        tables = list(queried_tables(query))
+        if any(len(table.name) == 1 and table.key[0] in short for table in tables):
+            tables = list(queried_tables(query, self._delta_rows(query)))
+        return [replace(table, takes_alias=False) for table in tables]
 
     def _table_of_view(self, entry: ServerEntry, statement: dml.Delete | dml.Update | dml.Merge) -> Table:
         """Return the table whose rows a statement changes through a view, after checking the columns that it names."""
@@ -415,15 +445,6 @@ def _insert_into_view(name: str) -> TahoeError:
         code="EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE",
         table=name,
     )
-
-
-def _names_in(statement: dml.Delete | dml.Update | dml.Merge, target: NamedTable) -> list[tuple[str, ...]]:
-    """Return the names by which a statement may qualify columns, with databases: those of its tables that have no alias."""
-    names = [] if statement.alias is not None or target.is_by_path else [target.full_name_parts]
-    if isinstance(statement, dml.Merge):
-        sources = [reference.name.parts for reference in references(statement.source) if reference.name is not None]
-        names += [(SESSION_CATALOG, *parts)[-3:] for parts in sources if len(parts) > 1 and parts[-1] == statement.source_alias]
-    return names
 
 
 def _last(name: TableName) -> str | None:

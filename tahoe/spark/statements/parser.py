@@ -19,7 +19,7 @@ from tahoe.spark.jvm.records import copied, items, with_queries
 from tahoe.spark.names.entries import SESSION_CATALOG
 from tahoe.spark.statements.command import as_plan
 from tahoe.spark.statements.deferred import execute_immediate, in_script, planned, with_late_name, with_name
-from tahoe.spark.statements.multi_insert import INSERT, with_plans_of_sources
+from tahoe.spark.statements.insert_sources import INSERT, with_plans_in_subqueries, with_plans_of_sources
 from tahoe.spark.statements.registry import may_be_of_delta, parse, spark_statement
 from tahoe.spark.stream.sql_streams import reads_streams, refuse_streams, with_streams
 from tahoe.spark.versions.execute_immediate import EXECUTE_IMMEDIATE
@@ -30,6 +30,7 @@ _INTERFACE = "org.apache.spark.sql.catalyst.parser.ParserInterface"
 # A query by its first word, as nearly all texts are: its plan is not examined. ``FROM t INSERT INTO …`` is a statement.
 _QUERY = re.compile(r"\s*(?:(?:select|values|table|set|use)\b|from\b(?!.*\binsert\b))", re.IGNORECASE | re.DOTALL)
 _INSERTS = (INSERT, "UnresolvedInsert", "InsertIntoDir")
+_READING_INSERTS = (INSERT, "OverwriteByExpression")
 
 
 def parser(spark: SparkSession, original: JavaObject, answers: object) -> JavaObject:
@@ -105,6 +106,7 @@ class ParserAnswers:
             statement = spark_statement(self._jvm, str(named.nodeName()), named)
             statement = None if statement is None else with_late_name(statement)
         else:
+            plan = with_plans_in_subqueries(self._spark, plan) if node in _READING_INSERTS else plan
             statement = spark_statement(self._jvm, node, plan)
         return plan if statement is None else planned(self._spark, plan, statement, scripted=scripted)
 

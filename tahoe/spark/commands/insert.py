@@ -2,10 +2,10 @@
 
     request ─► transaction ─► schema (`tahoe.ops.rows.insert.prepare_schema`) ─► rows, fitted and checked ─► data files ─► removals ─► commit
 
-An append reads nothing of the table. An overwrite removes all files, the files of the partitions in the data, the rows that fulfill a
-condition, or the rows that match a row of the data (`tahoe.spark.commands.matched_rows`). Catalyst analyzes the user's SQL condition of
-``replaceWhere``: files that it matches completely are removed; from other files rows are removed as in DELETE
-(`tahoe.spark.commands.row_changes`).
+An append reads nothing of the table, unless its query does (`tahoe.spark.scan.own_reads`). An overwrite removes all files, the files of
+the partitions in the data, the rows that fulfill a condition, or the rows that match a row of the data
+(`tahoe.spark.commands.matched_rows`). Catalyst analyzes the user's SQL condition of ``replaceWhere``: files that it matches completely are
+removed; from other files rows are removed as in DELETE (`tahoe.spark.commands.row_changes`).
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ from tahoe.spark.jvm.errors import quiet_errors, raising
 from tahoe.spark.jvm.job_progress import job_progress
 from tahoe.spark.names.frame_columns import column_of
 from tahoe.spark.scan.inputs import inputs_of
+from tahoe.spark.scan.own_reads import recorded_reads
 from tahoe.spark.scan.relation import named
 from tahoe.spark.write.enforce import enforced, in_session_zone
 from tahoe.spark.write.fitting import casts_of_inserts, columns_of
@@ -84,7 +85,7 @@ def insert(
         has_condition = request.options.replace_where is not None or request.matching is not None
         quiet = quiet_errors(data.sparkSession) if has_condition else nullcontext()
         transaction.inputs = inputs_of(data)
-        with job_progress(data.sparkSession, table.clock), quiet:
+        with job_progress(data.sparkSession, table.clock), quiet, recorded_reads(data.sparkSession, transaction):
             return _staged(transaction, data, request, arrange)
 
     with resetting_version(data.sparkSession):

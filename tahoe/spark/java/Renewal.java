@@ -1,9 +1,9 @@
 package tahoe;
 
 public class Renewal extends org.apache.spark.sql.catalyst.rules.Rule {
-  private final scala.Function4 renew;
+  private final scala.Function5 renew;
 
-  public Renewal(scala.Function4 renew) { this.renew = renew; }
+  public Renewal(scala.Function5 renew) { this.renew = renew; }
 
   public org.apache.spark.sql.catalyst.trees.TreeNode apply(org.apache.spark.sql.catalyst.trees.TreeNode plan) {
     java.util.TreeSet scans = new java.util.TreeSet();
@@ -21,7 +21,8 @@ public class Renewal extends org.apache.spark.sql.catalyst.rules.Rule {
     if (scans.isEmpty()) return plan;
     scala.Option tracker = org.apache.spark.sql.catalyst.QueryPlanningTracker.get();
     Object query = tracker.isEmpty() ? null : tracker.get();
+    String write = org.apache.spark.SparkContext.getOrCreate().getLocalProperty("tahoe.transaction");
     return (org.apache.spark.sql.catalyst.trees.TreeNode)
-        renew.apply(plan, String.join("\n", scans), query, Integer.valueOf(System.identityHashCode(query)));
+        renew.apply(plan, String.join("\n", scans), query, Integer.valueOf(System.identityHashCode(query)), write);
   }
 }

@@ -41,6 +41,7 @@ from tahoe.spark.jvm.storage import hadoop_url
 from tahoe.spark.jvm.translate import Filter, Names, filter_predicate, shown_metadata
 from tahoe.spark.scan.deleted_rows import DELETED_ROWS, bitmaps
 from tahoe.spark.scan.listed_files import Listing, NamedFiles, files_where, list_files, refuse_links
+from tahoe.spark.scan.own_reads import OwnReads
 from tahoe.spark.scan.scan_filters import ScanFilters
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class FileIndex(Proxied):
             `DEFAULT_ROW_COMMIT_VERSION`, and others whose values are columns of `files`.
         computed: functions that compute hidden columns from the files that a query reads, unless they are columns of `files`.
         follows: the table, if each query reads its newest version (`tahoe.spark.scan.renewal`).
+        reads: records what is read, for a query whose rows are written to the table.
     """
 
     def __init__(
@@ -90,6 +92,7 @@ class FileIndex(Proxied):
         hidden: Sequence[StructField] = (),
         computed: Mapping[str, Callable[[pa.Table], pa.Array]] = MappingProxyType({}),
         follows: Table | None = None,
+        reads: OwnReads | None = None,
     ) -> None:
         self._jvm = jvm
         self._snapshot = snapshot
@@ -98,11 +101,11 @@ class FileIndex(Proxied):
         self._hidden = tuple(hidden)
         self._computed = computed
         self._names = Names(snapshot.schema, opaque_columns(snapshot))
-        self._follows = follows
+        self._follows, self._reads = follows, reads
         self._listings: dict[str, _Directories] = {}
         chosen = "all files" if files is None else _digest(files, ["path", CHOSEN, *(column.name for column in hidden)])
         self._identity = (
-            f"{'Tahoe' if follows is None else _NEWEST}[{snapshot.store.url}, version {snapshot.version}, id {snapshot.metadata.id}, "
+            f"{_kind(follows, reads)}[{snapshot.store.url}, version {snapshot.version}, id {snapshot.metadata.id}, "
             f"time {snapshot.segment.last_modified_ms}, {chosen}{''.join(f' + {column.name}' for column in hidden)}]"
         )
         with _ALIVE_LOCK:
@@ -181,14 +184,17 @@ class FileIndex(Proxied):
 
     def renewed(self, snapshot: Snapshot) -> FileIndex:
         """Return the index of another version of the table, with additional hidden columns that its files need."""
+        return self._at(snapshot, self._follows, None)
+
+    def in_transaction(self, reads: OwnReads) -> FileIndex:
+        """Return the index of the version that a transaction is based on, which records the reads."""
+        return self._at(reads.snapshot, None, reads)
+
+    def _at(self, snapshot: Snapshot, follows: Table | None, reads: OwnReads | None) -> FileIndex:
         more = () if self.has_vectors or not has_vectors(snapshot) else (StructField(DELETED_ROWS, _BINARY),)
+        hidden = (*self._hidden, *more)
         return FileIndex(
-            self._jvm,
-            snapshot,
-            time_zone=self._time_zone,
-            hidden=(*self._hidden, *more),
-            computed=self._computed,
-            follows=self._follows,
+            self._jvm, snapshot, time_zone=self._time_zone, hidden=hidden, computed=self._computed, follows=follows, reads=reads
         )
 
     def only(self, files: pa.Table) -> FileIndex:
@@ -237,7 +243,13 @@ class FileIndex(Proxied):
         files = self._matching(all_of(parts) if parts else None)
         for condition in (condition for condition, part in exact if part is None):
             files = self._where(files, condition.java())
+        self.record(all_of(parts) if parts else None, files)
         return files
+
+    def record(self, predicate: Predicate | None, files: pa.Table) -> None:
+        """Record that files were read, if the query's rows are written to the table. The arguments are those of `OwnReads.record`."""
+        if self._reads is not None:
+            self._reads.record(predicate, files)
 
     @property
     def text(self) -> str:
@@ -330,6 +342,13 @@ class FileIndex(Proxied):
             for attribute in attributes
         ]
         return files.take(files_where(self._jvm, expression, attributes, self._logged_values(files, fields)))
+
+
+def _kind(follows: Table | None, reads: OwnReads | None) -> str:
+    """Return the beginning of an index's text."""
+    if reads is not None:
+        return f"Tahoe, transaction {reads.number}"
+    return "Tahoe" if follows is None else _NEWEST
 
 
 # The indexes of all files of a version, by text: py4j does not return the Python object behind a JVM proxy.

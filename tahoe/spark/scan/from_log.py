@@ -97,8 +97,12 @@ def _known_rows(index: FileIndex, filters: Sequence[Filter]) -> RowStatistics | 
             return None
         predicates.append(predicate)
     if not predicates:
+        index.record(None, snapshot.files())
         return index.known_rows
-    return RowStatistics(snapshot.files_matching(all_of(predicates)), snapshot.partition_columns)
+    met = all_of(predicates)
+    files = snapshot.files_matching(met)
+    index.record(met, files)
+    return RowStatistics(files, snapshot.partition_columns)
 
 
 def _constants(index: FileIndex, rows: RowStatistics, questions: Sequence[str]) -> str | None:

@@ -26,6 +26,7 @@ from tahoe.spark.jvm.proxies import PartialFunction, Proxied, answered
 from tahoe.spark.jvm.records import copied, items
 from tahoe.spark.scan.changed_files import ROW_CONDITIONS, ChangedFilesIndex
 from tahoe.spark.scan.file_index import FileIndex
+from tahoe.spark.scan.own_reads import own_reads
 from tahoe.spark.scan.row_id_columns import METADATA, ROW_INDEX
 
 _MOST_QUERIES = 64
@@ -37,7 +38,10 @@ def follow_tables(spark: SparkSession) -> None:
 
 
 class _Renewal(Proxied):
-    """``(plan, texts of Tahoe's scans in it, tracker, its number) → plan``; each query has one tracker, which its subqueries share."""
+    """``(plan, texts of Tahoe's scans in it, tracker, its number, the write's number) → plan``.
+
+    Each query has one tracker, which its subqueries share. A query whose rows are written has the number of the write's transaction.
+    """
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark, self._jvm = spark, Jvm.of(spark)
@@ -45,19 +49,22 @@ class _Renewal(Proxied):
         self._lock = Lock()
 
     @answered
-    def apply(self, plan: JavaObject, texts: str, tracker: JavaObject | None, number: int) -> JavaObject:
-        """Return the plan with the newest files of every table that it follows."""
-        versions = self._versions(tracker, number)
-        older: dict[str, tuple[FileIndex, Snapshot]] = {}
+    def apply(self, plan: JavaObject, texts: str, tracker: JavaObject | None, number: int, write: str | None) -> JavaObject:
+        """Return the plan with the newest files of every table that it follows; with those of the transaction for the written table."""
+        versions, reads = self._versions(tracker, number), own_reads(write)
+        older: dict[str, tuple[FileIndex, FileIndex]] = {}
         for text in texts.split("\n"):
             index = _following(text)
             if index is None or index.follows is None:
                 continue
             url = index.follows.url
+            if reads is not None and reads.snapshot.store.url == url and not isinstance(index, ChangedFilesIndex):
+                older[text] = index, index.in_transaction(reads)
+                continue
             if url not in versions:
                 versions[url] = index.follows.snapshot()
             if not index.shows(versions[url]):
-                older[text] = index, versions[url]
+                older[text] = index, index.renewed(versions[url])
         if not older:
             return plan
         scans = [(leaf, older.get(text_of(leaf) or "")) for leaf in items(plan.collectLeaves())]
@@ -78,9 +85,9 @@ class _Renewal(Proxied):
                 self._queries.popitem(last=False)
         return query[1]
 
-    def _renewed(self, leaf: JavaObject, index: FileIndex, snapshot: Snapshot) -> JavaObject:
-        refuse_other_columns(index.snapshot, snapshot)
-        relation, newest = leaf.relation(), index.renewed(snapshot)
+    def _renewed(self, leaf: JavaObject, index: FileIndex, newest: FileIndex) -> JavaObject:
+        refuse_other_columns(index.snapshot, newest.snapshot)
+        relation = leaf.relation()
         location = newest.to_java()
         missing = tuple(column for column in newest.hidden if column not in index.hidden)
         if not missing:
@@ -114,7 +121,7 @@ class _Renewal(Proxied):
     class Java:
         """The interface that the JVM may call on this object."""
 
-        implements = ("scala.Function4",)
+        implements = ("scala.Function5",)
 
 
 def index_of(leaf: JavaObject) -> FileIndex | None:

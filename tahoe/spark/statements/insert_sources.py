@@ -67,7 +67,9 @@ class _Sources:
         analyzer = self._spark._jsparkSession.sessionState().analyzer()
         if self._written is None:
             return analyzer.execute(node)
-        version = self._version(tuple(str(part) for part in items(node.multipartIdentifier()))) if self._is_written(node) else None
+        version = (
+            self._version(tuple(str(part) for part in items(node.multipartIdentifier()))) if self._is_written(node) else None
+        )
         if version is None:
             return None
         nothing, text = self._jvm.option(None), self._jvm.option(str(version))

@@ -21,6 +21,7 @@ from tahoe.spark.jvm.errors import quiet_errors
 from tahoe.spark.jvm.job_progress import job_progress
 from tahoe.spark.names.error_names import reading
 from tahoe.spark.names.settings import look_at_settings, settings_read_once
+from tahoe.spark.scan.own_reads import recorded_reads
 from tahoe.spark.scan.relation import Alias
 from tahoe.spark.write.enforce import in_session_zone
 from tahoe.spark.write.idempotent import applied_once
@@ -69,7 +70,8 @@ def run_row_command(target: CommandTarget, operation: str, stage: Callable[[Tran
     def run() -> RowsChanged:
         transaction = in_session_zone(spark, table.begin())
         with applied_once(spark, transaction) as is_new:
-            staged = stage(transaction) if is_new else Staged(None)
+            with recorded_reads(spark, transaction):
+                staged = stage(transaction) if is_new else Staged(None)
             return table.commit_rows(transaction, staged)
 
     with job_progress(spark, table.clock), quiet_errors(spark), settings_read_once(spark):

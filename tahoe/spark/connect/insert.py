@@ -44,6 +44,7 @@ from tahoe.spark.connect.assigned import cast_to_columns
 from tahoe.spark.connect.conditions import RemoteCondition, resolve_condition
 from tahoe.spark.connect.remote_changes import RemoteEngine
 from tahoe.spark.connect.remote_rows import RemoteFiles, RemoteRows, RemoteVersion
+from tahoe.spark.connect.requests.client_requests import reads_newest
 from tahoe.spark.names.frame_columns import column_of
 from tahoe.spark.names.settings import look_at_settings, settings_of, settings_read_once
 from tahoe.spark.versions.connect_frames import alias_of, checkpointed
@@ -72,6 +73,8 @@ def insert(table: Table, data: DataFrame, request: Insert, describe: DescribeOpe
 def _staged(transaction: Transaction, data: DataFrame, request: Insert) -> Operation:
     options, snapshot, spark = request.options, transaction.snapshot, data.sparkSession
     transaction.enforces = ENFORCED
+    if snapshot is not None and reads_newest(data, transaction.store.url):
+        transaction.read_all_rows()
     if request.matching is not None and snapshot is None:
         raise no_rows_to_match(f"at {transaction.store.url}", transaction.store.url, request.matching)
     if snapshot is not None and options.mode == "overwrite" and options.data_change:

@@ -85,6 +85,7 @@ from tahoe.spark.connect.assigned import fit_of, parse_assignments
 from tahoe.spark.connect.conditions import check_boolean, check_expression, columns_in, text_of
 from tahoe.spark.connect.merge_keys import MergeSource, candidates
 from tahoe.spark.connect.remote_rows import RemoteRows, RemoteVersion
+from tahoe.spark.connect.requests.client_requests import reads_newest
 from tahoe.spark.names.frame_columns import column_in, column_of
 from tahoe.spark.names.settings import is_case_sensitive, setting_of, settings_of
 from tahoe.spark.versions.connect_frames import alias_of, checkpointed, with_known_columns
@@ -142,6 +143,8 @@ def _matched(transaction: Transaction, target: CommandTarget, request: MergeRequ
     request = request.under(target.spark)
     snapshot = snapshot_to_change(transaction)
     version, started = RemoteVersion(target.spark, snapshot, target.alias), transaction.clock.now_ms()
+    if reads_newest(request.source, transaction.store.url):
+        transaction.read_all_rows()
     merge = _prepared(transaction, version, request, started)
     source = _stored_source(request.source)
     casts = assignment_casts(settings_of(target.spark).get)

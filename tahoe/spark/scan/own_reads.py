@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from tahoe.expr.tree.predicate import Predicate
 from tahoe.log.replay import add_files
 from tahoe.snapshot.snapshot import Snapshot
+from tahoe.spark.jvm.bridge import is_classic
 from tahoe.txn.transaction import Transaction
 
 PROPERTY = "tahoe.transaction"
@@ -58,7 +59,7 @@ _WRITES: dict[str, OwnReads] = {}
 @contextmanager
 def recorded_reads(spark: SparkSession, transaction: Transaction) -> Iterator[None]:
     """Record what queries of the block read of the transaction's table, and let them read the transaction's version of it."""
-    if transaction.snapshot is None:
+    if transaction.snapshot is None or not is_classic(spark):
         yield
         return
     number, context = str(next(_NUMBERS)), spark.sparkContext

@@ -146,6 +146,18 @@ def _id_of(relation: Any) -> int:
     return 0 if relation is None else int(relation.common.plan_id)
 
 
+def reads_newest(rows: Any, url: str) -> bool:
+    """Whether a DataFrame reads the newest version of a table from its files, and not from rows that the server keeps in memory.
+
+    Args:
+        url: of the table.
+    """
+    client = rows.sparkSession.client
+    persisted = _SESSIONS[client].persisted if client in _SESSIONS else {}
+    reads = (path_of_newest(source) for source, kept in sources(rows._plan.to_proto(client), persisted, None) if kept is None)
+    return url in (table_url(path) for path in reads if path is not None)
+
+
 def forget_persisted(client: Any) -> None:
     """Note that the server has no plan in memory any more."""
     if client in _SESSIONS:

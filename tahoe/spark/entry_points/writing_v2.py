@@ -18,6 +18,7 @@ from tahoe.spark.commands.named import Creation, make_table
 from tahoe.spark.commands.saved import Save, save_into
 from tahoe.spark.commands.write_options import WriterCall, partitioned_by_expression, refuse_matching
 from tahoe.spark.entry_points.wrapping import is_delta, is_enabled, wrap
+from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.names.entries import parts_of
 from tahoe.spark.names.new_entries import delta_entry, in_session_catalog
 
@@ -124,9 +125,14 @@ def _saving(mode: str, options: Mapping[str, str]) -> Callable[..., None]:
 
 def _overwrite(original: Callable[..., None], writer: Any, condition: Any) -> None:
     """Spark analyzes the condition; the option makes the table match columns as for a DataFrame."""
-    parts = parts_of(writer._spark, writer._tahoe_settings.name) if is_enabled(writer._spark) else None
-    if parts is not None and in_session_catalog(writer._spark, parts) and delta_entry(writer._spark, parts) is not None:
-        writer._jwriter.option(BY_DATAFRAME, "true")
+    spark, settings = writer._spark, writer._tahoe_settings
+    parts = parts_of(spark, settings.name) if is_enabled(spark) else None
+    if parts is not None and in_session_catalog(spark, parts) and delta_entry(spark, parts) is not None:
+        # Spark would analyze the query again, and its subqueries could not read the written table (`statements.insert_sources`).
+        rows = Jvm.of(spark).frame(spark._jsparkSession, writer._df._jdf.queryExecution().analyzed(), spark)
+        writer._jwriter = rows._jdf.writeTo(settings.name)
+        for key, value in (*settings.options.items(), (BY_DATAFRAME, "true")):
+            writer._jwriter.option(key, value)
     original(writer, condition)
 
 

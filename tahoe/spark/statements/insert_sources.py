@@ -1,8 +1,9 @@
 """INSERTs whose queries read the written table.
 
 Spark's analyzer has one relation for each name of a statement. Once it has that of a writer, readers get it too, and cannot read it. It
-resolves the FROM of a query first, then the table that is written, and then subqueries, and in ``FROM a INSERT INTO a … INSERT INTO b …``
-the query of the second INSERT. So the plans of those tables are put into the queries before.
+resolves the FROM of a query first, then the table that is written, and then subqueries and functions. So the writable table is put into
+such a statement before. In ``FROM a INSERT INTO a … INSERT INTO b …`` the second query follows the first written table; there, the plans
+of the read tables are put into the queries.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from tahoe.spark.names.entries import table_named
 
 INSERT = "InsertIntoStatement"
 _RELATION = "UnresolvedRelation"
+_LATE = ("PLAN_EXPRESSION", "UNRESOLVED_WITH", "UNRESOLVED_FUNCTION", "UNRESOLVED_TABLE_VALUED_FUNCTION", "UNRESOLVED_IDENTIFIER")
 
 
 def with_plans_of_sources(spark: SparkSession, inserts: list[JavaObject]) -> list[JavaObject]:
@@ -27,32 +29,33 @@ def with_plans_of_sources(spark: SparkSession, inserts: list[JavaObject]) -> lis
     return [copied(insert, query=sources.in_query(insert.query())) if _is_by_name(insert) else insert for insert in inserts]
 
 
-def with_plans_in_subqueries(spark: SparkSession, insert: JavaObject) -> JavaObject:
-    """Return an INSERT; if its query has subqueries, it contains the plans of its tables and views in place of their names.
-
-    A view may read the written table, so that is looked for in no name.
-    """
-    query = insert.query()
-    if not query.containsAnyPattern(Jvm.of(spark).cached("subqueries", lambda: _subqueries(Jvm.of(spark)))):
-        return insert
-    return copied(insert, query=_Sources(spark, None).in_query(query))
+def may_read_target_late(jvm: Jvm, insert: JavaObject) -> bool:
+    """Whether the analyzer resolves parts of an INSERT's query after the written table: subqueries, functions, and names of variables."""
+    return bool(insert.query().containsAnyPattern(jvm.cached("parts that are resolved late", lambda: _late_parts(jvm))))
 
 
-def _subqueries(jvm: Jvm) -> JavaObject:
-    """Return the marks of plans that have subqueries, or named queries, whose subqueries have no mark."""
+def _late_parts(jvm: Jvm) -> JavaObject:
+    """Return the marks of those parts; a named query is one, as subqueries in it leave no mark."""
     pattern = jvm.catalyst("trees.TreePattern")
-    return jvm.seq(pattern.PLAN_EXPRESSION(), pattern.UNRESOLVED_WITH())
+    return jvm.seq(*(getattr(pattern, name)() for name in _LATE))
+
+
+def with_resolved_target(spark: SparkSession, insert: JavaObject) -> JavaObject:
+    """Return an INSERT into a Delta table with the writable table in place of its name, which the analyzer has for readers alone then."""
+    relation = insert.table()
+    if str(relation.nodeName()) != _RELATION or table_named(spark, _parts(relation)) is None:
+        return insert
+    return copied(insert, table=spark._jsparkSession.sessionState().analyzer().execute(relation))
 
 
 class _Sources:
-    """The plans of tables and views.
+    """The plans of the tables with some names.
 
     Args:
-        written: the last parts, in lower case, of the names of tables that are all read at one version; None for the newest version of
-            all tables, and for views.
+        written: the last parts of the names, in lower case.
     """
 
-    def __init__(self, spark: SparkSession, written: set[str] | None) -> None:
+    def __init__(self, spark: SparkSession, written: set[str]) -> None:
         self._spark, self._jvm, self._written = spark, Jvm.of(spark), written
         self._versions: dict[tuple[str, ...], int | None] = {}
 
@@ -62,21 +65,14 @@ class _Sources:
         return without_named_queries.transformDownWithSubqueries(PartialFunction(self._plan_of))
 
     def _plan_of(self, node: JavaObject) -> JavaObject | None:
-        if str(node.nodeName()) != _RELATION or node.isStreaming():
+        if str(node.nodeName()) != _RELATION or node.isStreaming() or _last_name(node) not in self._written:
             return None
-        analyzer = self._spark._jsparkSession.sessionState().analyzer()
-        if self._written is None:
-            return analyzer.execute(node)
-        version = (
-            self._version(tuple(str(part) for part in items(node.multipartIdentifier()))) if self._is_written(node) else None
-        )
+        version = self._version(_parts(node))
         if version is None:
             return None
         nothing, text = self._jvm.option(None), self._jvm.option(str(version))
-        return analyzer.execute(created(self._jvm, "analysis.RelationTimeTravel", node, nothing, text))
-
-    def _is_written(self, node: JavaObject) -> bool:
-        return self._written is not None and _last_name(node) in self._written
+        travel = created(self._jvm, "analysis.RelationTimeTravel", node, nothing, text)
+        return self._spark._jsparkSession.sessionState().analyzer().execute(travel)
 
     def _version(self, parts: tuple[str, ...]) -> int | None:
         """Return the newest version of a Delta table; None for another relation."""
@@ -88,6 +84,10 @@ class _Sources:
 
 def _is_by_name(insert: JavaObject) -> bool:
     return str(insert.nodeName()) == INSERT and str(insert.table().nodeName()) == _RELATION
+
+
+def _parts(relation: JavaObject) -> tuple[str, ...]:
+    return tuple(str(part) for part in items(relation.multipartIdentifier()))
 
 
 def _last_name(relation: JavaObject) -> str:

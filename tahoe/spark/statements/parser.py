@@ -17,9 +17,9 @@ from tahoe.spark.jvm.bridge import JavaObject, Jvm
 from tahoe.spark.jvm.proxies import PartialFunction, proxy
 from tahoe.spark.jvm.records import copied, items, with_queries
 from tahoe.spark.names.entries import SESSION_CATALOG
-from tahoe.spark.statements.command import as_plan
+from tahoe.spark.statements.command import Command, Rows, as_plan
 from tahoe.spark.statements.deferred import execute_immediate, in_script, planned, with_late_name, with_name
-from tahoe.spark.statements.insert_sources import INSERT, with_plans_in_subqueries, with_plans_of_sources
+from tahoe.spark.statements.insert_sources import INSERT, may_read_target_late, with_plans_of_sources, with_resolved_target
 from tahoe.spark.statements.registry import may_be_of_delta, parse, spark_statement
 from tahoe.spark.stream.sql_streams import reads_streams, refuse_streams, with_streams
 from tahoe.spark.versions.execute_immediate import EXECUTE_IMMEDIATE
@@ -106,9 +106,20 @@ class ParserAnswers:
             statement = spark_statement(self._jvm, str(named.nodeName()), named)
             statement = None if statement is None else with_late_name(statement)
         else:
-            plan = with_plans_in_subqueries(self._spark, plan) if node in _READING_INSERTS else plan
+            if node in _READING_INSERTS and may_read_target_late(self._jvm, plan):
+                plan = self._with_target(plan, scripted=scripted)
             statement = spark_statement(self._jvm, node, plan)
         return plan if statement is None else planned(self._spark, plan, statement, scripted=scripted)
+
+    def _with_target(self, insert: JavaObject, *, scripted: bool) -> JavaObject:
+        """Return an INSERT with its writable table; earlier statements of a script may change the table."""
+        if not scripted:
+            return with_resolved_target(self._spark, insert)
+
+        def run() -> Rows:
+            return self._jvm.frame(self._spark._jsparkSession, with_resolved_target(self._spark, insert), self._spark).collect()
+
+        return as_plan(self._spark, Command("INSERT", run))
 
     def _with(self, plan: JavaObject, *, scripted: bool) -> JavaObject:
         """Handle ``WITH … INSERT``, UPDATE, DELETE or MERGE: insert Spark's plan of each named query into the statement."""

@@ -8,6 +8,10 @@ of the read tables are put into the queries.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from weakref import WeakKeyDictionary
+
 from pyspark.sql import SparkSession
 
 from tahoe.spark.jvm.bridge import JavaObject, Jvm
@@ -17,7 +21,14 @@ from tahoe.spark.names.entries import table_named
 
 INSERT = "InsertIntoStatement"
 _RELATION = "UnresolvedRelation"
-_LATE = ("PLAN_EXPRESSION", "UNRESOLVED_WITH", "UNRESOLVED_FUNCTION", "UNRESOLVED_TABLE_VALUED_FUNCTION", "UNRESOLVED_IDENTIFIER")
+# Subqueries, named queries, whose subqueries have no mark, table functions, and names that are variables.
+_LATE = ("PLAN_EXPRESSION", "UNRESOLVED_WITH", "UNRESOLVED_TABLE_VALUED_FUNCTION", "UNRESOLVED_IDENTIFIER")
+_CALLS = ("UNRESOLVED_FUNCTION",)
+_CALL = re.compile(r"\b([^\W\d]\w*)`?\s*\(")
+_NO_FUNCTIONS = frozenset(
+    {"as", "and", "by", "from", "in", "join", "not", "on", "or", "over", "select", "using", "values", "when", "where"}
+)
+_BUILT_IN: WeakKeyDictionary[Jvm, frozenset[str]] = WeakKeyDictionary()
 
 
 def with_plans_of_sources(spark: SparkSession, inserts: list[JavaObject]) -> list[JavaObject]:
@@ -29,23 +40,46 @@ def with_plans_of_sources(spark: SparkSession, inserts: list[JavaObject]) -> lis
     return [copied(insert, query=sources.in_query(insert.query())) if _is_by_name(insert) else insert for insert in inserts]
 
 
-def may_read_target_late(jvm: Jvm, insert: JavaObject) -> bool:
-    """Whether the analyzer resolves parts of an INSERT's query after the written table: subqueries, functions, and names of variables."""
-    return bool(insert.query().containsAnyPattern(jvm.cached("parts that are resolved late", lambda: _late_parts(jvm))))
+def may_read_target_late(jvm: Jvm, insert: JavaObject, *, calls: bool) -> bool:
+    """Whether the analyzer resolves parts of an INSERT's query after the written table.
+
+    Args:
+        calls: whether the query may call functions that SQL defines, which may read tables.
+    """
+    names = (*_LATE, *_CALLS) if calls else _LATE
+    patterns = jvm.cached(f"patterns {len(names)}", lambda: _patterns(jvm, names))
+    return bool(insert.query().containsAnyPattern(patterns))
 
 
-def _late_parts(jvm: Jvm) -> JavaObject:
-    """Return the marks of those parts; a named query is one, as subqueries in it leave no mark."""
-    pattern = jvm.catalyst("trees.TreePattern")
-    return jvm.seq(*(getattr(pattern, name)() for name in _LATE))
+def _patterns(jvm: Jvm, names: Sequence[str]) -> JavaObject:
+    enumeration = jvm.catalyst("trees.TreePattern")
+    return jvm.seq(*(getattr(enumeration, name)() for name in names))
+
+
+def calls_other_functions(jvm: Jvm, text: str) -> bool:
+    """Whether a statement may call functions that are not Spark's own."""
+    called = {name.lower() for name in _CALL.findall(text)}
+    return not called <= _NO_FUNCTIONS and not called <= _NO_FUNCTIONS | _built_in(jvm)
+
+
+def _built_in(jvm: Jvm) -> frozenset[str]:
+    """Return the names of Spark's own functions; read once, because they are hundreds."""
+    if not _BUILT_IN.get(jvm):
+        names = str(jvm.catalyst("analysis.FunctionRegistry").builtin().listFunction().mkString("\n"))
+        _BUILT_IN[jvm] = frozenset(name.rpartition(".")[2] for name in names.split("\n"))
+    return _BUILT_IN[jvm]
 
 
 def with_resolved_target(spark: SparkSession, insert: JavaObject) -> JavaObject:
-    """Return an INSERT into a Delta table with the writable table in place of its name, which the analyzer has for readers alone then."""
+    """Return an INSERT with the writable table in place of its name, which the analyzer has for readers alone then; unchanged for tables
+    that Spark itself writes.
+    """
     relation = insert.table()
-    if str(relation.nodeName()) != _RELATION or table_named(spark, _parts(relation)) is None:
+    if str(relation.nodeName()) != _RELATION:
         return insert
-    return copied(insert, table=spark._jsparkSession.sessionState().analyzer().execute(relation))
+    resolved = spark._jsparkSession.sessionState().analyzer().execute(relation)
+    is_writable = str(resolved.collectLeaves().head().getClass().getSimpleName()) == "DataSourceV2Relation"
+    return copied(insert, table=resolved) if is_writable else insert
 
 
 class _Sources:

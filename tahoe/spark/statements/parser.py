@@ -19,7 +19,13 @@ from tahoe.spark.jvm.records import copied, items, with_queries
 from tahoe.spark.names.entries import SESSION_CATALOG
 from tahoe.spark.statements.command import Command, Rows, as_plan
 from tahoe.spark.statements.deferred import execute_immediate, in_script, planned, with_late_name, with_name
-from tahoe.spark.statements.insert_sources import INSERT, may_read_target_late, with_plans_of_sources, with_resolved_target
+from tahoe.spark.statements.insert_sources import (
+    INSERT,
+    calls_other_functions,
+    may_read_target_late,
+    with_plans_of_sources,
+    with_resolved_target,
+)
 from tahoe.spark.statements.registry import may_be_of_delta, parse, spark_statement
 from tahoe.spark.stream.sql_streams import reads_streams, refuse_streams, with_streams
 from tahoe.spark.versions.execute_immediate import EXECUTE_IMMEDIATE
@@ -80,7 +86,7 @@ class ParserAnswers:
             return plan
         plan = parse_on_spark()
         refuse_streams(self._spark, plan, text)
-        return self._replaced(plan)
+        return self._replaced(plan, calls=calls_other_functions(self._jvm, text))
 
     def _only_of_delta(self, text: str) -> JavaObject | None:
         """Return the plan of a statement that only Delta has; None for any other text."""
@@ -88,8 +94,13 @@ class ParserAnswers:
         command = None if statement is None else statement.command(self._spark)
         return None if command is None else as_plan(self._spark, command)
 
-    def _replaced(self, plan: JavaObject, *, scripted: bool = False) -> JavaObject:
-        """Return the plan of a statement as a command; the same plan if it is not a statement on a Delta table."""
+    def _replaced(self, plan: JavaObject, *, scripted: bool = False, calls: bool = True) -> JavaObject:
+        """Return the plan of a statement as a command; the same plan if it is not a statement on a Delta table.
+
+        Args:
+            scripted: whether it is in a script.
+            calls: whether it may call functions that are not Spark's own.
+        """
         node = str(plan.nodeName())
         if node == "ExplainCommand":
             return copied(plan, logicalPlan=self._replaced(plan.logicalPlan(), scripted=scripted))
@@ -106,7 +117,7 @@ class ParserAnswers:
             statement = spark_statement(self._jvm, str(named.nodeName()), named)
             statement = None if statement is None else with_late_name(statement)
         else:
-            if node in _READING_INSERTS and may_read_target_late(self._jvm, plan):
+            if node in _READING_INSERTS and may_read_target_late(self._jvm, plan, calls=calls):
                 plan = self._with_target(plan, scripted=scripted)
             statement = spark_statement(self._jvm, node, plan)
         return plan if statement is None else planned(self._spark, plan, statement, scripted=scripted)

@@ -77,8 +77,8 @@ def with_resolved_target(spark: SparkSession, insert: JavaObject) -> JavaObject:
     relation = insert.table()
     if str(relation.nodeName()) != _RELATION:
         return insert
-    resolved = spark._jsparkSession.sessionState().analyzer().execute(relation)
-    is_writable = str(resolved.collectLeaves().head().getClass().getSimpleName()) == "DataSourceV2Relation"
+    resolved = spark._jsparkSession.sessionState().analyzer().execute(relation).collectLeaves().head()
+    is_writable = str(resolved.getClass().getSimpleName()) == "DataSourceV2Relation"
     return copied(insert, table=resolved) if is_writable else insert
 
 

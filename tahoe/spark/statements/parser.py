@@ -117,10 +117,11 @@ class ParserAnswers:
             statement = spark_statement(self._jvm, str(named.nodeName()), named)
             statement = None if statement is None else with_late_name(statement)
         else:
-            if node in _READING_INSERTS and may_read_target_late(self._jvm, plan, calls=calls):
-                plan = self._with_target(plan, scripted=scripted)
             statement = spark_statement(self._jvm, node, plan)
-        return plan if statement is None else planned(self._spark, plan, statement, scripted=scripted)
+        replaced = plan if statement is None else planned(self._spark, plan, statement, scripted=scripted)
+        if replaced is plan and node in _READING_INSERTS and may_read_target_late(self._jvm, plan, calls=calls):
+            return self._with_target(plan, scripted=scripted)
+        return replaced
 
     def _with_target(self, insert: JavaObject, *, scripted: bool) -> JavaObject:
         """Return an INSERT with its writable table; earlier statements of a script may change the table."""

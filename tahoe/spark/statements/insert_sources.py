@@ -40,13 +40,13 @@ def with_plans_of_sources(spark: SparkSession, inserts: list[JavaObject]) -> lis
     return [copied(insert, query=sources.in_query(insert.query())) if _is_by_name(insert) else insert for insert in inserts]
 
 
-def may_read_target_late(jvm: Jvm, insert: JavaObject, *, calls: bool) -> bool:
+def may_read_target_late(jvm: Jvm, insert: JavaObject, text: str | None) -> bool:
     """Whether the analyzer resolves parts of an INSERT's query after the written table.
 
     Args:
-        calls: whether the query may call functions that SQL defines, which may read tables.
+        text: of the statement. It shows whether the query may call functions that SQL defines, which may read tables; without it, it may.
     """
-    names = (*_LATE, *_CALLS) if calls else _LATE
+    names = (*_LATE, *_CALLS) if text is None or _calls_other_functions(jvm, text) else _LATE
     patterns = jvm.cached(f"patterns {len(names)}", lambda: _patterns(jvm, names))
     return bool(insert.query().containsAnyPattern(patterns))
 
@@ -56,7 +56,7 @@ def _patterns(jvm: Jvm, names: Sequence[str]) -> JavaObject:
     return jvm.seq(*(getattr(enumeration, name)() for name in names))
 
 
-def calls_other_functions(jvm: Jvm, text: str) -> bool:
+def _calls_other_functions(jvm: Jvm, text: str) -> bool:
     """Whether a statement may call functions that are not Spark's own."""
     called = {name.lower() for name in _CALL.findall(text)}
     return not called <= _NO_FUNCTIONS and not called <= _NO_FUNCTIONS | _built_in(jvm)

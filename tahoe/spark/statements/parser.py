@@ -21,7 +21,6 @@ from tahoe.spark.statements.command import Command, Rows, as_plan
 from tahoe.spark.statements.deferred import execute_immediate, in_script, planned, with_late_name, with_name
 from tahoe.spark.statements.insert_sources import (
     INSERT,
-    calls_other_functions,
     may_read_target_late,
     with_plans_of_sources,
     with_resolved_target,
@@ -86,7 +85,7 @@ class ParserAnswers:
             return plan
         plan = parse_on_spark()
         refuse_streams(self._spark, plan, text)
-        return self._replaced(plan, calls=calls_other_functions(self._jvm, text))
+        return self._replaced(plan, text=text)
 
     def _only_of_delta(self, text: str) -> JavaObject | None:
         """Return the plan of a statement that only Delta has; None for any other text."""
@@ -94,12 +93,12 @@ class ParserAnswers:
         command = None if statement is None else statement.command(self._spark)
         return None if command is None else as_plan(self._spark, command)
 
-    def _replaced(self, plan: JavaObject, *, scripted: bool = False, calls: bool = True) -> JavaObject:
+    def _replaced(self, plan: JavaObject, *, scripted: bool = False, text: str | None = None) -> JavaObject:
         """Return the plan of a statement as a command; the same plan if it is not a statement on a Delta table.
 
         Args:
             scripted: whether it is in a script.
-            calls: whether it may call functions that are not Spark's own.
+            text: of the plan, if it is known.
         """
         node = str(plan.nodeName())
         if node == "ExplainCommand":
@@ -119,7 +118,7 @@ class ParserAnswers:
         else:
             statement = spark_statement(self._jvm, node, plan)
         replaced = plan if statement is None else planned(self._spark, plan, statement, scripted=scripted)
-        if replaced is plan and node in _READING_INSERTS and may_read_target_late(self._jvm, plan, calls=calls):
+        if replaced is plan and node in _READING_INSERTS and may_read_target_late(self._jvm, plan, text):
             return self._with_target(plan, scripted=scripted)
         return replaced
 

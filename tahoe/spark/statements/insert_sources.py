@@ -21,8 +21,11 @@ from tahoe.spark.names.entries import table_named
 
 INSERT = "InsertIntoStatement"
 _RELATION = "UnresolvedRelation"
-# Subqueries, named queries, whose subqueries have no mark, table functions, and names that are variables.
-_LATE = ("PLAN_EXPRESSION", "UNRESOLVED_WITH", "UNRESOLVED_TABLE_VALUED_FUNCTION", "UNRESOLVED_IDENTIFIER")
+# Subqueries, named queries, whose subqueries have no mark, table functions, and IDENTIFIER(…), which is the last one since PySpark 4.1.
+_LATE = (
+    *("PLAN_EXPRESSION", "UNRESOLVED_WITH", "UNRESOLVED_TABLE_VALUED_FUNCTION", "UNRESOLVED_IDENTIFIER"),
+    "PLAN_WITH_UNRESOLVED_IDENTIFIER",
+)
 _CALLS = ("UNRESOLVED_FUNCTION",)
 _CALL = re.compile(r"\b([^\W\d]\w*)`?\s*\(")
 _NO_FUNCTIONS = frozenset(
@@ -53,7 +56,8 @@ def may_read_target_late(jvm: Jvm, insert: JavaObject, text: str | None) -> bool
 
 def _patterns(jvm: Jvm, names: Sequence[str]) -> JavaObject:
     enumeration = jvm.catalyst("trees.TreePattern")
-    return jvm.seq(*(getattr(enumeration, name)() for name in names))
+    known = str(enumeration.values().mkString("\n")).split("\n")
+    return jvm.seq(*(getattr(enumeration, name)() for name in names if name in known))
 
 
 def _calls_other_functions(jvm: Jvm, text: str) -> bool:

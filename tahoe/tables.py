@@ -45,9 +45,9 @@ from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.names.entries import delta_table_named, parts_of
 from tahoe.spark.names.error_names import COMMANDS, with_classes
-from tahoe.spark.scan.relation import read_snapshot
+from tahoe.spark.scan.relation import Alias, named, read_snapshot
 from tahoe.spark.scan.subfolders import table_root
-from tahoe.spark.versions.connect_frames import parsed_type
+from tahoe.spark.versions.connect_frames import parsed_type, under_name
 from tahoe.sql.table_name import table_name
 
 __all__ = ["DeltaMergeBuilder", "DeltaOptimizeBuilder", "DeltaTable", "DeltaTableBuilder", "IdentityGenerator"]
@@ -61,7 +61,7 @@ class DeltaTable(Copies):
         spark: SparkSession,
         table: Table,
         options: Mapping[str, str] | None = None,
-        alias: str | None = None,
+        alias: Alias | None = None,
         name: str | None = None,
     ) -> None:
         self._spark = spark
@@ -103,17 +103,19 @@ class DeltaTable(Copies):
 
         Raises `InvalidRequest` (`DELTA_MISSING_DELTA_TABLE`): the table does not exist, or has another format.
         """
-        table, name = _named(sparkSession, tableOrViewName)
+        match = delta_table_named(sparkSession, tableOrViewName)
         with with_classes(COMMANDS[""]):
-            table.snapshot()
-        return cls(sparkSession, table, name=name)
+            match.table.snapshot()
+        if match.is_by_path:
+            return cls(sparkSession, match.table)
+        return cls(sparkSession, match.table, alias=tuple(match.full_name_parts), name=match.full_name)
 
     @classmethod
     @checked_arguments
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
         """Whether a path, which may be written as ``delta.`/path` ``, is the folder of a Delta table or one inside of it."""
-        named = table_name(identifier)
-        path = identifier if named is None or named.path is None else named.path
+        given = table_name(identifier)
+        path = identifier if given is None or given.path is None else given.path
         return table_root(sparkSession, path, {}) is not None
 
     @classmethod
@@ -172,7 +174,7 @@ class DeltaTable(Copies):
         else:
             reader = self._spark.read.format("delta").options(**self._options)
             frame = reader.option("versionAsOf", snapshot.version).load(self._table.url)
-        return frame if self._alias is None else frame.alias(self._alias)
+        return self._under_alias(frame)
 
     def toDF(self) -> DataFrame:
         """Return the table as a DataFrame, which reads the newest version at each execution."""
@@ -180,7 +182,12 @@ class DeltaTable(Copies):
             frame = read_snapshot(self._spark, self._table.snapshot(), options=self._options, follows=self._table)
         else:
             frame = self._spark.read.format("delta").options(**self._options).load(self._table.url)
-        return frame if self._alias is None else frame.alias(self._alias)
+        return self._under_alias(frame)
+
+    def _under_alias(self, frame: DataFrame) -> DataFrame:
+        if self._alias is None or is_classic(self._spark):
+            return named(frame, self._alias)
+        return under_name(frame, (self._alias,) if isinstance(self._alias, str) else self._alias)
 
     @checked_arguments
     def alias(self, aliasName: str) -> DeltaTable:
@@ -446,12 +453,6 @@ class _ScalaBuilder:
     def partitionedBy(self, columns: JavaObject) -> _ScalaBuilder:
         self._builder.partitionedBy([str(name) for name in items(columns)])
         return self
-
-
-def _named(spark: SparkSession, name: str) -> tuple[Table, str | None]:
-    """Return the Delta table of a name, and its full name in the session's catalog."""
-    match = delta_table_named(spark, name)
-    return match.table, None if match.is_by_path else match.full_name
 
 
 def _session(spark: SparkSession | None) -> SparkSession:

@@ -24,7 +24,7 @@ from tahoe.spark.commands.row_command import CommandTarget, refuse_connect
 from tahoe.spark.commands.update import update
 from tahoe.spark.commands.write_options import WriterCall, insert_request
 from tahoe.spark.names.settings import settings_of
-from tahoe.spark.scan.relation import read_snapshot
+from tahoe.spark.scan.relation import Alias, named, read_snapshot
 
 
 class DeltaTableInTransaction:
@@ -39,7 +39,7 @@ class DeltaTableInTransaction:
     A DataFrame that reads a table directly reads its newest version; only `toDF` reads the transaction's version.
     """
 
-    def __init__(self, spark: SparkSession, table: HeldTable, options: Mapping[str, str], alias: str | None) -> None:
+    def __init__(self, spark: SparkSession, table: HeldTable, options: Mapping[str, str], alias: Alias | None) -> None:
         refuse_connect(spark, "A transaction over several tables")
         self._spark = spark
         self._table = table
@@ -55,7 +55,7 @@ class DeltaTableInTransaction:
         """
         self._table.is_read = True
         frame = read_snapshot(self._spark, self._table.snapshot(), options=self._options)
-        return frame if self._alias is None else frame.alias(self._alias)
+        return named(frame, self._alias)
 
     @checked_arguments
     def alias(self, aliasName: str) -> DeltaTableInTransaction:

@@ -32,6 +32,7 @@ from tahoe.spark.commands.conditions import (
 from tahoe.spark.connect.remote_rows import RemoteVersion
 from tahoe.spark.names.frame_columns import column_of
 from tahoe.spark.portable.file_metadata import METADATA, has_own_metadata
+from tahoe.spark.scan.relation import Alias
 from tahoe.spark.write.enforce import session_time_zone
 from tahoe.sql.dialect import Token, tokenize
 from tahoe.sql.selects import subqueries_in
@@ -90,7 +91,7 @@ def resolve_condition(
     reads_metadata = may_read_metadata(schema, condition)
     shown = check_boolean(version.shape(metadata=reads_metadata), column, text, f"The condition of {operation}")
     parsed = condition if isinstance(condition, str) else as_sql(condition)
-    meaning = meaning_of(parsed, schema, version.qualifier, session_time_zone(version.spark))
+    meaning = meaning_of(parsed, schema, version.alias, session_time_zone(version.spark))
     if meaning is not None and not is_that_of_session(version.spark, meaning):
         meaning = None
     return RemoteCondition(column, shown, meaning, reads_metadata)
@@ -175,11 +176,11 @@ def text_of(condition: str | Column) -> str:
     return text[len("Column<'") : -len("'>")] if text.startswith("Column<'") else text
 
 
-def meaning_of(text: str | None, schema: StructType, alias: str | None, time_zone: str) -> RowCondition | None:
+def meaning_of(text: str | None, schema: StructType, alias: Alias | None, time_zone: str) -> RowCondition | None:
     """Return a condition as Tahoe understands it; None if it cannot be parsed.
 
     Args:
-        alias: the qualifier that columns may have.
+        alias: the qualifier that columns may have, or its parts, of which the first may be left out.
     """
     if text is None:
         return None
@@ -189,15 +190,21 @@ def meaning_of(text: str | None, schema: StructType, alias: str | None, time_zon
         return None  # the server understands more; then all files are read
 
 
-def _without_qualifier(text: str, alias: str | None) -> str:
+def _without_qualifier(text: str, alias: Alias | None) -> str:
     if alias is None:
         return text
+    names = [part.lower() for part in ((alias,) if isinstance(alias, str) else alias)]
     tokens, parts, start = tokenize(text), [], 0
-    for token, following in pairwise(tokens):
-        is_qualifier = token.name is not None and token.name.lower() == alias.lower() and following.is_symbol(".")
-        if is_qualifier and token.start >= start:
-            parts.append(text[start : token.start])
-            start = following.stop
+    for place, token in enumerate(tokens):
+        if place and tokens[place - 1].is_symbol("."):
+            continue  # a field
+        for count in range(len(names), 0, -1):
+            chain = tokens[place : place + 2 * count]
+            is_chain = len(chain) == 2 * count and all(dot.is_symbol(".") for dot in chain[1::2])
+            if is_chain and [str(part.name).lower() for part in chain[::2]] == names[-count:]:
+                parts.append(text[start : token.start])
+                start = chain[-1].stop
+                break
     return "".join([*parts, text[start:]])
 
 

@@ -88,7 +88,7 @@ from tahoe.spark.connect.remote_rows import RemoteRows, RemoteVersion
 from tahoe.spark.connect.requests.client_requests import reads_newest
 from tahoe.spark.names.frame_columns import column_in, column_of
 from tahoe.spark.names.settings import is_case_sensitive, setting_of, settings_of
-from tahoe.spark.versions.connect_frames import alias_of, checkpointed, with_known_columns
+from tahoe.spark.versions.connect_frames import alias_of, checkpointed, with_alias_of, with_known_columns
 from tahoe.spark.versions.plan_ids import stands_for
 from tahoe.spark.write.enforce import in_session_zone
 from tahoe.spark.write.fitting import Casts, assignment_casts, columns_of
@@ -238,12 +238,12 @@ def _prepared(transaction: Transaction, version: RemoteVersion, request: MergeRe
 def _stored_source(source: DataFrame) -> DataFrame:
     """Return the source with `SOURCE_ROW`, stored, under its alias; columns taken from it refer to the stored rows."""
     alias: Any = source._plan
-    is_named = type(alias).__name__ == "SubqueryAlias"
+    is_named = alias_of(source) is not None
     inner: Any = alias._child if is_named else alias
     stored: Any = checkpointed(numbered(source))
     with_known_columns(stored, StructType([*source.schema, StructField(SOURCE_ROW, LongType(), nullable=False)]))
     stands_for(stored._plan, inner)
-    renamed: Any = stored.alias(alias._alias) if is_named else stored
+    renamed: Any = with_alias_of(stored, source) if is_named else stored
     if is_named:
         stands_for(renamed._plan, alias)
     frame: DataFrame = renamed

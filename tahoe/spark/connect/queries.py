@@ -14,9 +14,6 @@ from itertools import pairwise
 from typing import Any, cast
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.connect.client import SparkConnectClient
-from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
-from pyspark.sql.connect.plan import LogicalPlan, SubqueryAlias
 from pyspark.sql.connect.sql_formatter import SQLStringFormatter
 
 from tahoe.base.exceptions import InvalidRequest
@@ -41,6 +38,7 @@ from tahoe.spark.names.requested_changes import changes_request
 from tahoe.spark.names.server_catalog import SESSION_CATALOG, ServerEntry, plain_sql
 from tahoe.spark.names.server_views import ServerView, server_view
 from tahoe.spark.names.temporary_views import rows_of_view
+from tahoe.spark.versions.connect_frames import under_name
 from tahoe.sql.dialect import QUERY_WORDS, Cursor, Token, tokenize
 from tahoe.sql.dml import expression_until
 from tahoe.sql.named_queries import NamedQuery, named_queries
@@ -476,31 +474,10 @@ def rows_named(spark: SparkSession, parts: Sequence[str], options: Mapping[str, 
     if relation is None:
         return None
     if not isinstance(relation, NamedTable):
-        return _under_name(relation, parts[-1:])
+        return under_name(relation, parts[-1:])
     with with_classes(READERS_OF_TABLES):
         rows = _frame(spark, relation.table.url, options)
-    return rows if relation.is_by_path else _under_name(rows, relation.full_name_parts)
-
-
-def _under_name(rows: DataFrame, parts: Sequence[str]) -> DataFrame:
-    """Return the rows under the name of their table, by which expressions qualify columns: ``t.id``, ``db.t.id``."""
-    frame: Any = rows
-    named: DataFrame = ConnectFrame(_NamedRows(frame._plan, parts), frame.sparkSession)
-    return named
-
-
-class _NamedRows(SubqueryAlias):
-    """The plan of rows under a name with a qualifier, which PySpark's own aliases lack."""
-
-    def __init__(self, child: LogicalPlan, parts: Sequence[str]) -> None:
-        super().__init__(child, parts[-1])
-        self._qualifier = tuple(parts[:-1])
-
-    def plan(self, session: SparkConnectClient) -> Any:
-        """Return the message of the plan."""
-        relation = super().plan(session)
-        relation.subquery_alias.qualifier.extend(self._qualifier)
-        return relation
+    return rows if relation.is_by_path else under_name(rows, relation.full_name_parts)
 
 
 def _frame(spark: SparkSession, url: str, options: Mapping[str, str], *, is_stream: bool = False) -> DataFrame:

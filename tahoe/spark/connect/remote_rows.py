@@ -42,7 +42,7 @@ from tahoe.spark.names.settings import settings_named
 from tahoe.spark.portable.file_metadata import FILE_METADATA, METADATA, metadata_of, scanned_file
 from tahoe.spark.portable.tasks import note_numbers
 from tahoe.spark.scan.relation import Alias, refuse_reserved_names
-from tahoe.spark.versions.connect_frames import local_table
+from tahoe.spark.versions.connect_frames import local_table, under_name
 from tahoe.spark.write.enforce import session_time_zone
 from tahoe.spark.write.fitting import nullable_schema
 from tahoe.spark.write.limited import limited_columns
@@ -76,7 +76,9 @@ class RemoteVersion:
 
     def named(self, frame: DataFrame) -> DataFrame:
         """Return the frame under the table's alias."""
-        return frame if self.qualifier is None else frame.alias(self.qualifier)
+        if self.alias is None or isinstance(self.alias, str):
+            return frame if self.alias is None else frame.alias(self.alias)
+        return under_name(frame, self.alias)
 
     def shape(self, *, metadata: bool = False) -> DataFrame:
         """Return an empty frame under the alias with the table's columns, only to analyze expressions.

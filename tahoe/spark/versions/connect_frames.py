@@ -7,6 +7,8 @@ request the columns: each is a round to a distant server, and a request for colu
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -55,6 +57,44 @@ def alias_of(frame: DataFrame) -> str | None:
     """Return the alias of a DataFrame; None without one."""
     plan: Any = frame._plan
     return str(plan._alias) if any(kind.__name__ == "SubqueryAlias" for kind in type(plan).__mro__) else None
+
+
+def under_name(rows: DataFrame, parts: Sequence[str]) -> DataFrame:
+    """Return the rows under the name of their table, by which expressions qualify columns: ``t.id``, ``db.t.id``.
+
+    Args:
+        parts: of the name; PySpark's own `alias` takes only the last one.
+    """
+    from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
+
+    frame: Any = rows
+    return ConnectFrame(_named_rows()(frame._plan, parts), frame.sparkSession)
+
+
+def with_alias_of(rows: DataFrame, other: DataFrame) -> DataFrame:
+    """Return the rows under the alias of another DataFrame, which has one."""
+    plan: Any = other._plan
+    return under_name(rows, (*getattr(plan, "qualifier", ()), plan._alias))
+
+
+@cache
+def _named_rows() -> Any:
+    from pyspark.sql.connect.plan import SubqueryAlias
+
+    class NamedRows(SubqueryAlias):
+        """The plan of rows under a name with a qualifier, which PySpark's own aliases lack."""
+
+        def __init__(self, child: Any, parts: Sequence[str]) -> None:
+            super().__init__(child, parts[-1])
+            self.qualifier = tuple(parts[:-1])
+
+        def plan(self, session: Any) -> Any:
+            """Return the message of the plan."""
+            relation = super().plan(session)
+            relation.subquery_alias.qualifier.extend(self.qualifier)
+            return relation
+
+    return NamedRows
 
 
 def parsed_type(spark: SparkSession, text: str) -> DataType:

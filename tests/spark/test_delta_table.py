@@ -222,3 +222,22 @@ def test_options_that_replace_rows_have_no_alias(either_session, path, option):
     with pytest.raises(Exception, match=r"PARSE_SYNTAX_ERROR|is not a condition"):
         rows.write.format("delta").mode("overwrite").options(**option).save(path)
     assert Table(path).snapshot().version == 0
+
+
+def test_columns_of_a_named_table_have_its_name_before_them(either_session):
+    spark = either_session
+    for name in ("named_target", "named_source"):
+        spark.sql(f"DROP TABLE IF EXISTS {name}")
+        spark.sql(f"CREATE TABLE {name} (id INT, v STRING) USING delta")
+    spark.sql("INSERT INTO named_target VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+    spark.sql("INSERT INTO named_source VALUES (2, 'B')")
+    target, source = DeltaTable.forName(spark, "named_target"), spark.table("named_source")
+    assert target.toDF().where("named_target.id < 3 AND default.named_target.v > 'a'").count() == 1
+    target.delete("default.named_target.id = 1")
+    target.update("named_target.id = 3", {"named_target.v": "concat(spark_catalog.default.named_target.v, '!')"})
+    target.merge(source, "named_target.id = named_source.id").whenMatchedUpdate(set={"v": "default.named_source.v"}).execute()
+    assert sorted(map(tuple, target.toDF().collect())) == [(2, "B"), (3, "c!")]
+    with pytest.raises(AnalysisException, match="UNRESOLVED_COLUMN"):
+        target.alias("t").toDF().where("named_target.id = 1").count()
+    for name in ("named_target", "named_source"):
+        spark.sql(f"DROP TABLE {name}")

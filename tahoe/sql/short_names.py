@@ -19,7 +19,8 @@ from tahoe.sql.selects import selects_of
 
 Name = tuple[str, ...]
 """The parts of a table's name: perhaps its catalog, its database, and its own name."""
-_MOST_PARTS = 3
+MOST_PARTS = 3
+"""Of a table's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,14 @@ class QueriedTable:
         """The name in lower case."""
         return tuple(part.lower() for part in self.name)
 
+    def alias_among(self, whole: Collection[Name]) -> str:
+        """Return the alias of the table's rows.
+
+        Args:
+            whole: the keys of the tables whose alias is the whole name.
+        """
+        return ".".join(self.name) if self.key in whole else self.name[-1]
+
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
@@ -55,20 +64,24 @@ class Replacement:
 
 
 @dataclass(frozen=True, slots=True)
-class _Qualifier:
+class Qualifier:
     """The names before a column, each with a dot after it, from a place among the tokens on; in lower case."""
 
     place: int
     names: Name
 
 
-def alias_of(name: Name, whole: Collection[Name]) -> str:
-    """Return the alias of a table's rows.
-
-    Args:
-        whole: the keys of the tables whose alias is the whole name.
-    """
-    return ".".join(name) if tuple(part.lower() for part in name) in whole else name[-1]
+def qualifiers(tokens: Sequence[Token]) -> Iterator[Qualifier]:
+    """Yield the names before the columns of a text, in their order."""
+    for place, token in enumerate(tokens):
+        if token.name is None or (place and tokens[place - 1].is_symbol(".")):
+            continue
+        names, end = list[str](), place
+        while end + 1 < len(tokens) and tokens[end + 1].is_symbol(".") and (name := tokens[end].name) is not None:
+            names.append(name.lower())
+            end += 2
+        if names:
+            yield Qualifier(place, tuple(names))
 
 
 class QualifiedText:
@@ -87,7 +100,7 @@ class QualifiedText:
             for count in range(2, len(table.name) + 1)
         }
         self._tokens: Sequence[Token] = tokenize(text) if self._by_suffix else ()
-        self._qualifiers = list(self._find_qualifiers())
+        self._qualifiers = [each for each in qualifiers(self._tokens) if not self._is_in_table_name(each)]
         self._selects = selects_of(self._tokens)
         self._named, self._aliases = self._names_by_select()
 
@@ -117,7 +130,7 @@ class QualifiedText:
                     token = self._tokens[qualifier.place]
                     yield Replacement(token.start, token.stop, quote_identifier(".".join(table.name)))
 
-    def _only_table(self, qualifier: _Qualifier) -> QueriedTable | None:
+    def _only_table(self, qualifier: Qualifier) -> QueriedTable | None:
         """Return the table that one name before a column means; None if it may be the alias of a query."""
         tables = list(self._nearest(qualifier.place, qualifier.names[0]).values())
         if len(tables) > 1:
@@ -130,25 +143,17 @@ class QualifiedText:
             )
         return tables[0] if tables else None
 
-    def _find_qualifiers(self) -> Iterator[_Qualifier]:
-        inside = [(table.start, table.stop) for table in self._tables if table.start is not None and table.stop is not None]
-        tokens = self._tokens
-        for place, token in enumerate(tokens):
-            if token.name is None or (place and tokens[place - 1].is_symbol(".")):
-                continue
-            names, end = list[str](), place
-            while end + 1 < len(tokens) and tokens[end + 1].is_symbol(".") and (name := tokens[end].name) is not None:
-                names.append(name.lower())
-                end += 2
-            if names and not any(start <= token.start < stop for start, stop in inside):
-                yield _Qualifier(place, tuple(names))
+    def _is_in_table_name(self, qualifier: Qualifier) -> bool:
+        start = self._tokens[qualifier.place].start
+        places = ((table.start, table.stop) for table in self._tables)
+        return any(first is not None and stop is not None and first <= start < stop for first, stop in places)
 
-    def _matched(self, qualifier: _Qualifier) -> Name:
+    def _matched(self, qualifier: Qualifier) -> Name:
         """Return the names of a qualifier that are a table with its database."""
-        prefixes = (qualifier.names[:count] for count in range(_MOST_PARTS, 1, -1) if len(qualifier.names) >= count)
+        prefixes = (qualifier.names[:count] for count in range(MOST_PARTS, 1, -1) if len(qualifier.names) >= count)
         return next((names for names in prefixes if names in self._by_suffix), ())
 
-    def _table_of(self, qualifier: _Qualifier) -> Name | None:
+    def _table_of(self, qualifier: Qualifier) -> Name | None:
         return self._by_suffix.get(self._matched(qualifier))
 
     def _names_by_select(self) -> tuple[dict[tuple[str, int | None], dict[Name, QueriedTable]], set[tuple[str, int | None]]]:
@@ -214,9 +219,9 @@ def with_short_names(
         condition = None if clause.condition is None else short(clause.condition)
         return replace(clause, condition=condition, values=None if clause.values is None else of_values(clause.values))
 
-    alias = statement.alias if target is None or target.key not in whole else alias_of(target.name, whole)
+    alias = statement.alias if target is None or target.key not in whole else target.alias_among(whole)
     if isinstance(statement, Merge):
-        source_alias = statement.source_alias if source is None or source.key not in whole else alias_of(source.name, whole)
+        source_alias = statement.source_alias if source is None or source.key not in whole else source.alias_among(whole)
         clauses = tuple(map(of_clause, statement.clauses))
         return replace(statement, alias=alias, source_alias=source_alias, on=short(statement.on), clauses=clauses)
     where = None if statement.where is None else short(statement.where)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 from pyspark.errors import AnalysisException
@@ -36,6 +36,7 @@ from tahoe.spark.scan.relation import Alias
 from tahoe.spark.write.enforce import session_time_zone
 from tahoe.sql.dialect import Token, tokenize
 from tahoe.sql.selects import subqueries_in
+from tahoe.sql.short_names import Qualifier, Replacement, qualifiers, replaced
 
 _NOT_DETERMINISTIC = {
     *("rand", "randn", "random", "randstr", "uniform", "uuid", "shuffle", "monotonically_increasing_id", "spark_partition_id"),
@@ -193,19 +194,16 @@ def meaning_of(text: str | None, schema: StructType, alias: Alias | None, time_z
 def _without_qualifier(text: str, alias: Alias | None) -> str:
     if alias is None:
         return text
-    names = [part.lower() for part in ((alias,) if isinstance(alias, str) else alias)]
-    tokens, parts, start = tokenize(text), [], 0
-    for place, token in enumerate(tokens):
-        if place and tokens[place - 1].is_symbol("."):
-            continue  # a field
+    names = tuple(part.lower() for part in ((alias,) if isinstance(alias, str) else alias))
+    tokens = tokenize(text)
+
+    def without(qualifier: Qualifier) -> Iterator[Replacement]:
         for count in range(len(names), 0, -1):
-            chain = tokens[place : place + 2 * count]
-            is_chain = len(chain) == 2 * count and all(dot.is_symbol(".") for dot in chain[1::2])
-            if is_chain and [str(part.name).lower() for part in chain[::2]] == names[-count:]:
-                parts.append(text[start : token.start])
-                start = chain[-1].stop
-                break
-    return "".join([*parts, text[start:]])
+            if qualifier.names[:count] == names[-count:]:
+                yield Replacement(tokens[qualifier.place].start, tokens[qualifier.place + 2 * count - 1].stop, "")
+                return
+
+    return replaced(text, chain.from_iterable(map(without, qualifiers(tokens))))
 
 
 def as_sql(column: Column) -> str | None:

@@ -44,13 +44,12 @@ from tahoe.sql.dml import expression_until
 from tahoe.sql.named_queries import NamedQuery, named_queries
 from tahoe.sql.relation_words import ENDS_OF_FROM, begins_alias
 from tahoe.sql.selects import has_subquery
-from tahoe.sql.short_names import QualifiedText, QueriedTable, Replacement, alias_of
+from tahoe.sql.short_names import MOST_PARTS, QualifiedText, QueriedTable, Replacement
 from tahoe.sql.table_name import TableName, name_at
 
 _FUNCTIONS_WITH_FROM = {"EXTRACT", "OVERLAY", "SUBSTR", "SUBSTRING", "TRIM"}
 _KINDS_OF_TIMES = ("string", "timestamp", "timestamp_ntz", "date", "void")
 _PREFIX = "tahoe_reference_"
-_MOST_PARTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,13 +406,15 @@ def with_frames(
     """
     if not delta and not named:
         return head + text, {}
-    qualified = QualifiedText(text, list(queried_tables(text, delta)))
+    tables = {table.start: table for table in queried_tables(text, delta)}
+    qualified = QualifiedText(text, list(tables.values()))
     whole, frames = qualified.whole_names(), dict(named)
     edits = [replace(each, text=_escaped(each.text, ())) for each in qualified.replacements(whole)]
     for number, rows in enumerate(delta):
         key, reference = f"{_PREFIX}{number}", rows.reference
         frames[key] = rows.frame
-        shown = _escaped(f" AS {quote_identifier(alias_of(rows.name, whole))}", ()) if rows.name and reference.needs_alias else ""
+        alias = tables[reference.start].alias_among(whole) if rows.name and reference.needs_alias else None
+        shown = "" if alias is None else _escaped(f" AS {quote_identifier(alias)}", ())
         sample = f" {reference.sample}" if reference.sample else ""
         before = reference.keyword or (" " if reference.is_stream else "")  # the name may have been in brackets
         edits.append(Replacement(reference.start, reference.stop, f"{before}{{{key}}}{sample}{shown}"))
@@ -441,7 +442,7 @@ def queried_tables(text: str, delta: Sequence[ReferenceRows] = ()) -> Iterator[Q
 def _full_name(reference: Reference) -> tuple[str, ...]:
     """Return the parts of a table's name, with the session's catalog if only a database is in the text; empty for a path."""
     parts = () if reference.name is None else reference.name.parts
-    return (SESSION_CATALOG, *parts)[-_MOST_PARTS:] if len(parts) > 1 else parts
+    return (SESSION_CATALOG, *parts)[-MOST_PARTS:] if len(parts) > 1 else parts
 
 
 def with_versions(spark: SparkSession, text: str, versions: dict[TableName, int | None]) -> str:

@@ -21,7 +21,7 @@ public class Renewal extends org.apache.spark.sql.catalyst.rules.Rule {
     if (scans.isEmpty()) return plan;
     scala.Option tracker = org.apache.spark.sql.catalyst.QueryPlanningTracker.get();
     Object query = tracker.isEmpty() ? null : tracker.get();
-    String write = org.apache.spark.SparkContext.getOrCreate().getLocalProperty("tahoe.transaction");
+    String write = org.apache.spark.SparkContext.getOrCreate().getLocalProperty("{{transaction}}");
     return (org.apache.spark.sql.catalyst.trees.TreeNode)
         renew.apply(plan, String.join("\n", scans), query, Integer.valueOf(System.identityHashCode(query)), write);
   }

@@ -26,7 +26,7 @@ from tahoe.spark.jvm.proxies import PartialFunction, Proxied, answered
 from tahoe.spark.jvm.records import copied, items
 from tahoe.spark.scan.changed_files import ROW_CONDITIONS, ChangedFilesIndex
 from tahoe.spark.scan.file_index import FileIndex
-from tahoe.spark.scan.own_reads import own_reads
+from tahoe.spark.scan.own_reads import PROPERTY, own_reads
 from tahoe.spark.scan.row_id_columns import METADATA, ROW_INDEX
 
 _MOST_QUERIES = 64
@@ -34,7 +34,7 @@ _MOST_QUERIES = 64
 
 def follow_tables(spark: SparkSession) -> None:
     """Add the rule to the session; copies of the session have it too. A second call does nothing."""
-    add_optimizer_rule(spark, "Renewal", lambda: _Renewal(spark))
+    add_optimizer_rule(spark, "Renewal", lambda: _Renewal(spark), transaction=PROPERTY)
 
 
 class _Renewal(Proxied):

@@ -7,7 +7,7 @@ import pytest
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.sql.dialect import tokenize
 from tahoe.sql.dml import Delete, Merge, Update, row_statement
-from tahoe.sql.short_names import QualifiedText, QueriedTable, alias_of, replaced, with_short_names
+from tahoe.sql.short_names import QualifiedText, QueriedTable, replaced, with_short_names
 
 AROUND = [QueriedTable(("spark_catalog", "db", "t")), QueriedTable(("db", "a b"))]
 ONE, TWO = ("spark_catalog", "d1", "t"), ("spark_catalog", "d2", "t")
@@ -82,7 +82,7 @@ def test_an_alias_is_the_whole_name_where_a_short_one_would_mean_another_table(t
 def test_one_name_for_two_tables_is_an_error() -> None:
     with pytest.raises(InvalidRequest, match=r"t before a column is ambiguous: .*spark_catalog\.d1\.t or spark_catalog\.d2\.t"):
         with_aliases("SELECT t.id, d1.t.v FROM d1.t JOIN d2.t ON d1.t.id = d2.t.id")
-    assert (alias_of(ONE, {ONE}), alias_of(ONE, {TWO})) == ("spark_catalog.d1.t", "t")
+    assert [QueriedTable(ONE).alias_among({each}) for each in (ONE, TWO)] == ["spark_catalog.d1.t", "t"]
 
 
 def test_all_parts_of_a_statement_lose_the_database() -> None:

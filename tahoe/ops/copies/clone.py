@@ -21,7 +21,7 @@ from tahoe.log.files.live_files import add_files, key_of
 from tahoe.log.files.removed_files import added
 from tahoe.ops.copies.clone_source import CloneSource, FileCopy, copied, referenced
 from tahoe.ops.copies.iceberg_deletes import with_vector_files
-from tahoe.ops.tables.create import exists_already, with_kept_marks
+from tahoe.ops.tables.create import exists_already, refuse_files, with_kept_marks
 from tahoe.protocol.actions import AddFile, Metadata, Protocol
 from tahoe.protocol.features import COORDINATED, ENFORCED
 from tahoe.protocol.properties import TableProperties, validate_properties
@@ -109,7 +109,8 @@ def clone(
         copy: copies the files of a deep clone.
 
     Raises:
-        InvalidRequest: ``DELTA_TABLE_ALREADY_EXISTS``; ``DELTA_UNSUPPORTED_NON_EMPTY_CLONE``: a shallow clone over a table with files;
+        InvalidRequest: ``DELTA_TABLE_ALREADY_EXISTS``; ``DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION``: a folder with files other than
+            copies of the source's; ``DELTA_UNSUPPORTED_NON_EMPTY_CLONE``: a shallow clone over a table with files;
             ``DELTA_UNSUPPORTED_CLONE_REPLACE_SAME_TABLE``; properties that the files do not support.
         NotFound: ``DELTA_FILE_NOT_FOUND``: a file of the source is missing; ``DELTA_TABLE_NOT_FOUND``: there is no table to replace.
         ConcurrentWriteException: another writer committed to the clone meanwhile. Run it again: copied files are not copied again.
@@ -121,6 +122,8 @@ def clone(
         return Cloned(url, source.name, source.version, None, _metrics(source, (), ()), request.shallow)
     metadata = _metadata(source, target, request, transaction)
     new, copies, removed = _differences(source, target, metadata, transaction, request)
+    if target is None and request.how in ("create", "createIfNotExists"):
+        refuse_files(transaction.store, url, exists=False, expected={file_copy.target for file_copy in copies})
     metrics = _metrics(source, () if request.shallow else new, removed)
     is_same = target is not None and not new and not removed and metadata == target.metadata
     if request.dry_run or is_same:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 
 from tahoe.base.clock import Clock
@@ -91,7 +91,15 @@ def exists_already(url: str, remedy: str) -> InvalidRequest:
     return InvalidRequest(f"There is a table at {url} already. {remedy}", code="DELTA_TABLE_ALREADY_EXISTS", table=url)
 
 
-def refuse_files(store: LogStore, name: str, *, exists: bool, accepts_log: bool = True, needs_log: bool = False) -> None:
+def refuse_files(
+    store: LogStore,
+    name: str,
+    *,
+    exists: bool,
+    accepts_log: bool = True,
+    needs_log: bool = False,
+    expected: Container[str] = (),
+) -> None:
     """Refuse to create a table in a folder with files that do not belong to it: VACUUM, or dropping the table, would delete them.
 
     Args:
@@ -99,12 +107,13 @@ def refuse_files(store: LogStore, name: str, *, exists: bool, accepts_log: bool 
         exists: whether the folder is a Delta table.
         accepts_log: accept a folder with a log but no commit, which a failed creation leaves, perhaps with data files.
         needs_log: the definition has no columns, so only an existing table could supply them.
+        expected: names of files that an interrupted command may have left.
 
     Raises `InvalidRequest`: `DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION`, `DELTA_CREATE_EXTERNAL_TABLE_WITHOUT_TXN_LOG`.
     """
     if accepts_log and not exists and next(store.walk("_delta_log"), None) is not None:
         return
-    if next(store.walk(""), None) is not None:
+    if any(entry.name not in expected for entry in store.walk("")):
         remedy = (
             f"adopt the Delta table: CREATE TABLE … USING delta LOCATION '{store.url}' without AS SELECT"
             if exists

@@ -218,6 +218,27 @@ def test_a_clone_that_is_being_made_keeps_its_files(root):
     assert {path.replace("%20", " ") for path in expected} < {entry.name for entry in source.vacuum(dry_run=True).plan.files}
 
 
+@pytest.mark.parametrize("shallow", [True, False])
+def test_a_folder_with_other_files_is_refused(root, shallow):
+    source = table_of(root)
+    target = Table(f"{root}/clone")
+    (first, *_) = source.files()["path"].to_pylist()
+    copied = first.replace("%20", " ")
+    for name in ("notes.txt", copied):
+        target.store.put(name, source.store.get(copied))
+    for dry_run in (True, False):
+        with pytest.raises(InvalidRequest, match="which is not empty") as caught:
+            source.clone(target.url, shallow=shallow, dry_run=dry_run)
+        assert caught.value.code == "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
+    target.store.delete("notes.txt")
+    if shallow:
+        with pytest.raises(InvalidRequest):
+            source.clone(target.url, shallow=True)
+        target.store.delete(copied)
+    source.clone(target.url, shallow=shallow)
+    assert target.to_arrow().num_rows == source.to_arrow().num_rows
+
+
 @pytest.mark.damages_tables
 def test_requests_that_cannot_become_a_clone_are_refused(root):
     source = table_of(root)

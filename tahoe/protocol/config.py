@@ -94,7 +94,9 @@ class TableConfig:
     @property
     def materializes_partition_columns(self) -> bool:
         """Whether data files contain the partition columns too."""
-        return self.iceberg_compat_version is not None or self.is_active(Feature.MATERIALIZE_PARTITION_COLUMNS)
+        if self.iceberg_compat_version is not None or self.is_active(Feature.MATERIALIZE_PARTITION_COLUMNS):
+            return True
+        return bool(self.properties.get("delta.writePartitionColumnsToParquet"))
 
     @property
     def random_prefixes(self) -> bool:

@@ -36,6 +36,7 @@ PROPERTIES: tuple[Setting, ...] = (
     ),
     *_works("compatibility.symlinkFormatManifest.enabled"),
     *_works("parquet.compression.codec", "parquet.format.version", "enableMaterializePartitionColumnsFeature"),
+    *_works("writePartitionColumnsToParquet"),
     _warned(
         State.NO_EFFECT,
         "checkpointRetentionDuration",
@@ -57,12 +58,6 @@ PROPERTIES: tuple[Setting, ...] = (
         State.NO_EFFECT,
         "ignoreIcebergBucketPartition",
         "Buckets of an Iceberg table do not become partitions of the Delta table.",
-        "false",
-    ),
-    _warned(
-        State.PLANNED,
-        "writePartitionColumnsToParquet",
-        "Partition columns are not written into data files of this table.",
         "false",
     ),
 )

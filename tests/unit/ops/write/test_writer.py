@@ -491,6 +491,14 @@ def test_iceberg_compatible_files_hold_the_partition_columns_after_the_data(stor
     assert p.physical_name not in json.loads(add.stats)["nullCount"]
 
 
+@pytest.mark.parametrize(("value", "columns"), [("true", ["v", "p"]), ("false", ["v"])])
+def test_a_property_puts_the_partition_columns_into_the_files(store, value, columns):
+    config = config_of(struct(p=P("string"), v=P("long")), ["p"], delta__writePartitionColumnsToParquet=value)
+    [add] = write_arrow(config, store, pa.table({"p": ["a"], "v": [1]}), SeededClock())
+    assert pq.read_table(store.open_input(add.path)).column_names == columns
+    assert read_back(config, store, [add]).to_pylist() == [{"p": "a", "v": 1}]
+
+
 def test_random_prefixes_have_the_length_of_the_property(store):
     config = config_of(struct(v=P("long")), delta__randomizeFilePrefixes="true", delta__randomPrefixLength="5")
     [add] = write_arrow(config, store, pa.table({"v": [1]}), SeededClock())

@@ -7,7 +7,8 @@ An added column stops the stream until it is restarted, and is then read with th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.protocol.config import TableConfig
@@ -15,6 +16,7 @@ from tahoe.protocol.features import Feature
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType
 from tahoe.schema.widening import is_widening
 from tahoe.stream.position import check_same_table
+from tahoe.stream.source_options import IgnoredChanges
 
 
 @dataclass(frozen=True)
@@ -28,9 +30,13 @@ class ReadSchema:
     config: TableConfig
     version: int
     has_start: bool = False
+    ignored: IgnoredChanges = field(default_factory=IgnoredChanges)
 
-    def check(self, data: TableConfig, version: int) -> None:
+    def check(self, data: TableConfig, version: int, *, is_start: bool = False) -> None:
         """Check that rows written with this protocol and metadata can be read with the stream's schema.
+
+        Args:
+            is_start: whether the stream starts or continues at this version.
 
         Raises:
             InvalidRequest: ``DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE``,
@@ -43,15 +49,21 @@ class ReadSchema:
         is_older = version < self.version
         old, new = (data, self.config) if is_older else (self.config, data)
         check_same_table(self.config.metadata.id, data.metadata.id, data.table)
-        if _renames_or_drops(old, new):
+        ignored = self.ignored
+        same_partitions = ignored.partition_columns or old.partition_columns == new.partition_columns
+        if not ignored.column_mapping and _renames_or_drops(old, new, same_partitions=same_partitions):
             raise self._error(_TRACKABLE, data, version, can_go_on=False)
+        if is_start and ignored.before_start:
+            return
         widens = not _WIDENING.isdisjoint(self.config.protocol.reader_features or ())
-        same_partitions = old.partition_columns == new.partition_columns
-        if same_partitions and reads(data.schema, self.config.schema, widens=widens and is_older):
+        loses_columns = ignored.column_mapping and is_older and self.config.column_mapping_mode != "none"
+        compares = partial(reads, may_have_nulls=ignored.nullability)
+        fits = compares(data.schema, self.config.schema, widens=widens and is_older, whole=not loses_columns)
+        if fits and (same_partitions or loses_columns):
             return
         code = "DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS" if self.has_start else "DELTA_SCHEMA_CHANGED_WITH_VERSION"
         widens = not _WIDENING.isdisjoint(data.protocol.reader_features or ())
-        can_go_on = not is_older and same_partitions and reads(self.config.schema, data.schema, widens=widens)
+        can_go_on = not is_older and same_partitions and compares(self.config.schema, data.schema, widens=widens)
         raise self._error(code, data, version, can_go_on=can_go_on)
 
     def _error(self, code: str, data: TableConfig, version: int, *, can_go_on: bool) -> InvalidRequest:
@@ -84,14 +96,12 @@ def _described(config: TableConfig) -> str:
     return f"{config.schema}{partitioned}"
 
 
-def _renames_or_drops(old: TableConfig, new: TableConfig) -> bool:
+def _renames_or_drops(old: TableConfig, new: TableConfig, *, same_partitions: bool) -> bool:
     """Whether column mapping renamed or lost a column, or was disabled."""
     if new.column_mapping_mode == "none":
         return old.column_mapping_mode != "none"
     later = dict(_columns(new.schema))
-    return any(later.get(physical) != name for physical, name in _columns(old.schema)) or (
-        old.partition_columns != new.partition_columns
-    )
+    return not same_partitions or any(later.get(physical) != name for physical, name in _columns(old.schema))
 
 
 def _columns(data_type: DataType, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -109,32 +119,35 @@ def _columns(data_type: DataType, above: tuple[str, ...] = ()) -> Iterator[tuple
             yield from _columns(value, (*above, "value"))
 
 
-def reads(data: DataType, read: DataType, *, widens: bool, whole: bool = True) -> bool:
+def reads(data: DataType, read: DataType, *, widens: bool, whole: bool = True, may_have_nulls: bool = False) -> bool:
     """Whether rows of the type `data` can be represented by the type `read`.
 
     Args:
         widens: whether a type may have become wider.
         whole: whether every field of the rows must be represented.
+        may_have_nulls: whether the rows may have nulls that `read` excludes.
     """
 
     def reads_inner(inner_data: DataType, inner_read: DataType) -> bool:
-        return reads(inner_data, inner_read, widens=widens, whole=whole)
+        return reads(inner_data, inner_read, widens=widens, whole=whole, may_have_nulls=may_have_nulls)
 
     match data, read:
         case StructType(fields), StructType():
             # A name that differs only in case is another name.
             read_fields = {field.name: field for field in read}
             return all(
-                ((target.nullable or not field.nullable) and reads_inner(field.data_type, target.data_type))
+                ((target.nullable or may_have_nulls or not field.nullable) and reads_inner(field.data_type, target.data_type))
                 if (target := read_fields.get(field.name)) is not None
                 else not whole
                 for field in fields
             )
         case ArrayType(), ArrayType():
-            return (read.contains_null or not data.contains_null) and reads_inner(data.element_type, read.element_type)
+            return (read.contains_null or may_have_nulls or not data.contains_null) and reads_inner(
+                data.element_type, read.element_type
+            )
         case MapType(), MapType():
             return (
-                (read.value_contains_null or not data.value_contains_null)
+                (read.value_contains_null or may_have_nulls or not data.value_contains_null)
                 and reads_inner(data.key_type, read.key_type)
                 and reads_inner(data.value_type, read.value_type)
             )

@@ -70,7 +70,9 @@ class Source:
         self.options = options
         self.store = read.store
         self._newest = newest
-        self._read_as = ReadSchema(read.config, read.version, options.has_start)  # if the schema is not tracked
+        self._read_as = ReadSchema(
+            read.config, read.version, options.has_start, options.ignored_changes
+        )  # if the schema is not tracked
         self._commits = CommitReader(read.store, options, self._check_metadata)
         self._is_checked = False
         self._seen: Snapshot | None = None
@@ -216,6 +218,8 @@ class Source:
             files_between += [file for file in commit.files if where.key < (file.version, file.index) <= end.key]
         self._commits.forget_before(end.version)
         included = [file for file in files_between if not self.options.excludes(file.action.path)]
+        if self.options.ignored_changes.partition_columns:
+            included = [file.with_partition_columns(self.read.config) for file in included]
         newest = self._seen or self.latest()
         return without_vanished(self.store, included, newest, fail_on_data_loss=self.options.fail_on_data_loss)
 
@@ -349,7 +353,7 @@ class Source:
         config = self._config_at(version)
         if config is not None:
             if self._tracking is None:
-                self._read_as.check(config, version)
+                self._read_as.check(config, version, is_start=True)
             if self.options.read_change_feed:
                 check_feed_is_on(version, config)
 
@@ -360,7 +364,8 @@ class Source:
         try:
             return Snapshot.at(self.store, version).config
         except (NotFound, CorruptTable) as error:
-            if self._tracking is not None or self.read.config.column_mapping_mode == "none":
+            checks_columns = self._tracking is None and not self.options.ignored_changes.column_mapping
+            if not checks_columns or self.read.config.column_mapping_mode == "none":
                 return None
             raise NotFound(
                 f"The log of table {self.store.url} cannot reconstruct version {version} any more, so it is unknown whether columns were "

@@ -12,6 +12,23 @@ from tahoe.stream.admission import MOST_FILES, Limits
 from tahoe.stream.tail_options import FollowOptions
 
 
+@dataclass(frozen=True, slots=True)
+class IgnoredChanges:
+    """Schema changes past which a stream reads although columns may then be null or have other values than were written.
+
+    Args:
+        column_mapping: columns that column mapping renamed or dropped.
+        partition_columns: other partition columns.
+        nullability: a column that may be null, in the rows, and that is never null in the stream's schema.
+        before_start: all changes between the version at which the stream starts or continues and that of its schema.
+    """
+
+    column_mapping: bool = False
+    partition_columns: bool = False
+    nullability: bool = False
+    before_start: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions(FollowOptions):
     """The start of a stream, the size of its batches, and the handling of commits that do more than append.
@@ -29,6 +46,7 @@ class SourceOptions(FollowOptions):
         with_event_time_order: whether the table's current rows are read in the event time order of the query's watermark; None if not
             set.
         may_start_late: whether a start after the newest commit means future commits only; an error otherwise.
+        ignored_changes: schema changes past which the stream reads at the user's risk.
 
     Raises `InvalidRequest` for invalid or contradictory options.
     """
@@ -41,6 +59,7 @@ class SourceOptions(FollowOptions):
     allowed_changes: Mapping[str, str] = field(default_factory=dict)
     with_event_time_order: bool | None = None
     may_start_late: bool = False
+    ignored_changes: IgnoredChanges = field(default_factory=IgnoredChanges)
 
     def __post_init__(self) -> None:
         if self.starting_version is not None and self.starting_timestamp_ms is not None:

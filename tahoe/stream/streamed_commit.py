@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from tahoe.base.lazy import pc
 from tahoe.base.log_fields import about
 from tahoe.log.files.live_files import add_files
 from tahoe.protocol.actions import Action, AddCDCFile, AddFile, CommitInfo, Metadata, Protocol, RemoveFile
+from tahoe.protocol.config import TableConfig
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.store.location import decode_path
 from tahoe.store.log_store import LogStore
@@ -49,6 +50,14 @@ class IndexedFile:
     def size(self) -> int:
         """The size in bytes; 0 for a `remove` without a size."""
         return self.action.size or 0
+
+    def with_partition_columns(self, config: TableConfig) -> IndexedFile:
+        """Return the file with a partition value for each partition column of `config`: null if the file's version had no such one."""
+        values = self.action.partition_values or {}
+        names = [column.physical_name for column in config.partition_schema.fields]
+        if values.keys() >= set(names):
+            return self
+        return replace(self, action=replace(self.action, partition_values={**dict.fromkeys(names), **values}))
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,8 @@ from tahoe.spark.names.options import ReadRequest, read_request, travelling
 from tahoe.spark.names.server_catalog import SESSION_CATALOG, ServerEntry, delta_entries, server_entry
 from tahoe.spark.names.settings import LATE_RANGES, is_on, settings_of, settings_read_once, user_metadata_of
 from tahoe.spark.names.temporary_views import copy_views, forget_view, note_view
-from tahoe.spark.portable.data_source_options import SESSION_SETTINGS, TIME_ZONE
+from tahoe.spark.portable.data_source_options import IS_STREAM, SESSION_SETTINGS, TIME_ZONE
+from tahoe.spark.stream.stream_options import IGNORED_CHANGES
 from tahoe.spark.write.enforce import session_time_zone
 
 _FILTERS = "spark.sql.python.filterPushdown.enabled"
@@ -141,10 +142,21 @@ def _load(original: Callable[..., Any], reader: Any, *positional: Any, **named: 
     in_path = travelling(ReadRequest(path))
     if in_path is not None and in_path.timestamp is not None:
         reader.option(TIME_ZONE, session_time_zone(spark))
-    if any(name.lower() in _RANGE_OPTIONS for name in reader._options) and is_on(spark, LATE_RANGES):
-        reader.option(SESSION_SETTINGS, json.dumps({LATE_RANGES: "true"}))
+    if isinstance(reader, DataStreamReader):
+        reader.option(IS_STREAM, "true")
+    if sent := _settings_for(spark, reader):
+        reader.option(SESSION_SETTINGS, json.dumps(sent))
     reader._options = in_utc(spark, without_secrets(spark, reader._options))
     return original(reader, arguments["path"], "delta")
+
+
+def _settings_for(spark: Any, reader: Any) -> dict[str, str]:
+    """Return the settings that are true in the session and that the server's data source needs."""
+    names = [LATE_RANGES] if any(name.lower() in _RANGE_OPTIONS for name in reader._options) else []
+    if isinstance(reader, DataStreamReader):
+        names += IGNORED_CHANGES.values()
+    with settings_read_once(spark):
+        return {name: "true" for name in names if is_on(spark, name)}
 
 
 _RANGE_OPTIONS = frozenset(map(str.lower, FEED_RANGE))

@@ -62,12 +62,13 @@ from tahoe.spark.executors.shipped import sent_whole
 from tahoe.spark.jvm.translate import from_spark_schema, to_spark_schema, with_shown_metadata
 from tahoe.spark.names.error_names import reading
 from tahoe.spark.names.options import read_request, travelling
+from tahoe.spark.names.settings import LATE_RANGES
 from tahoe.spark.portable.data_source_options import (
     CLUSTER_BY,
     PARTITION_BY,
     columns_in,
+    is_on_in,
     option_of,
-    ranges_may_be_late,
     settings_in,
     stream_table_of,
     table_of,
@@ -88,12 +89,13 @@ from tahoe.txn.after_commit import logged_after_commit
 class DeltaDataSource(Sent, DataSource):
     """``format("delta")`` of PySpark's own data source API.
 
-    Options: those of the native reader and writer (``versionAsOf``, ``mergeSchema``, …), and six more. ``timeZone`` is the time zone in
+    Options: those of the native reader and writer (``versionAsOf``, ``mergeSchema``, …), and seven more. ``timeZone`` is the time zone in
     which a writer evaluates generated columns, constraints and defaults, and a reader the time in ``path@20260131120000000``; UTC if it is
     not set. ``partitionBy`` and ``clusterBy`` name columns of a new table, separated by commas. ``coordinator`` is the URL, without a
     password, of the database that ratifies the commits of a catalog-managed table, in the form of `tahoe.SqlCoordinator`; the processes
-    that plan and commit query it, those that read files do not. Two are for reads and streams of Tahoe's client: ``evaluatedRules``, the
-    rules whose values and results Spark added to the rows (`tahoe.spark.executors.evaluated_rules`), and ``sessionSettings``.
+    that plan and commit query it, those that read files do not. Three are for reads and streams of Tahoe's client: ``evaluatedRules``, the
+    rules whose values and results Spark added to the rows (`tahoe.spark.executors.evaluated_rules`), ``sessionSettings``, and
+    ``isStream``.
     """
 
     kind = "DataSource"
@@ -189,7 +191,7 @@ class DeltaDataSource(Sent, DataSource):
                 None if text is None else parse_timestamp(text, table.time_zone)
                 for text in (requested.start_timestamp, requested.end_timestamp)
             )
-            may_be_late = ranges_may_be_late(self._options)
+            may_be_late = is_on_in(self._options, LATE_RANGES)
             bounds = Bounds(requested.start_version, requested.end_version, first, last, may_be_late)
         elif self._range[0] > self._range[1]:
             return no_changes(table.snapshot(self._range[1]))

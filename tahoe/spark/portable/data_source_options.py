@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tahoe.api.table import Table
 from tahoe.base.exceptions import InvalidRequest, Unsupported
-from tahoe.spark.names.settings import LATE_RANGES, is_true
+from tahoe.spark.names.settings import is_true
 from tahoe.store.hadoop_settings import storage_options
 from tahoe.store.log_store import LogStore
 
@@ -24,10 +24,14 @@ EVALUATED_RULES = "evaluatedRules"
 """The option of a stream's writer for the rules that the server evaluates (`tahoe.spark.executors.evaluated_rules`)."""
 SESSION_SETTINGS = "sessionSettings"
 """The option for settings of the session, which Spark does not tell a data source."""
+IS_STREAM = "isStream"
+"""The option of a reader of a stream: Spark requests the columns before it tells whether a stream reads them."""
 PARTITION_BY, CLUSTER_BY = "partitionBy", "clusterBy"
 """The options for the columns of a new table; Spark does not tell a stream's writer the arguments of these methods."""
 _COORDINATOR = "coordinator"
-_OWN = tuple(name.lower() for name in (PARTITION_BY, CLUSTER_BY, _COORDINATOR, TIME_ZONE, EVALUATED_RULES, SESSION_SETTINGS))
+_OWN = tuple(
+    name.lower() for name in (PARTITION_BY, CLUSTER_BY, _COORDINATOR, TIME_ZONE, EVALUATED_RULES, SESSION_SETTINGS, IS_STREAM)
+)
 _NAME = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^,]*[^,\s]))\s*(?:,|$)")
 _VARIABLE = "TAHOE_COORDINATOR"
 
@@ -129,6 +133,6 @@ def settings_in(options: Mapping[str, str]) -> dict[str, str]:
     return dict(json.loads(text)) if text else {}
 
 
-def ranges_may_be_late(options: Mapping[str, str]) -> bool:
-    """Return whether the session lets a range of the change data feed, or a stream, start or end after the newest commit."""
-    return is_true(LATE_RANGES, settings_in(options).get(LATE_RANGES, "false"))
+def is_on_in(options: Mapping[str, str], name: str) -> bool:
+    """Return whether a setting of the session in the option ``sessionSettings`` is ``true``."""
+    return is_true(name, settings_in(options).get(name, "false"))

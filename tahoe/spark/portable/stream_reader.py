@@ -13,6 +13,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -29,9 +30,10 @@ from tahoe.spark.executors import worker
 from tahoe.spark.executors.data_source_tasks import binned, rows_of_batch
 from tahoe.spark.executors.shipped import sent_whole
 from tahoe.spark.names.options import ReadRequest, boolean_option, travelling
-from tahoe.spark.portable.data_source_options import option_of, ranges_may_be_late
+from tahoe.spark.names.settings import LATE_RANGES
+from tahoe.spark.portable.data_source_options import IS_STREAM, is_on_in, option_of
 from tahoe.spark.portable.sent import Sent
-from tahoe.spark.stream.stream_options import stream_options, time_travel_error
+from tahoe.spark.stream.stream_options import stream_options, time_travel_error, with_ignored_changes
 from tahoe.spark.versions.read_limits import (
     HAS_READ_LIMITS,
     ReadAllAvailable,
@@ -70,8 +72,9 @@ def stream_reader(table: Table, version: int | None, schema: SparkStruct, option
     requested = stream_options(
         options,
         lambda text: datetime.fromtimestamp(parse_timestamp(text) / 1000, UTC),
-        may_start_late=ranges_may_be_late(options),
+        may_start_late=is_on_in(options, LATE_RANGES),
     )
+    requested = with_ignored_changes(requested, partial(is_on_in, options))
     if requested.schema_tracking_location is not None:
         raise _unsupported(
             "schemaTrackingLocation", "Spark does not pass the place of the query's checkpoint to a Python data source"
@@ -96,10 +99,12 @@ def stream_reader(table: Table, version: int | None, schema: SparkStruct, option
 
 
 def streams_alone(options: Mapping[str, str]) -> bool:
-    """Return whether only a stream can be meant: a change data feed without the starting version that a batch reader requires."""
+    """Return whether a change data feed is read as a stream: if Tahoe's client says so, or the starting version of a batch is missing."""
     lowered = {key.lower(): value for key, value in options.items()}
     if not any(boolean_option(lowered, name, False) for name in ("readChangeFeed", "readChangeData")):
         return False
+    if IS_STREAM.lower() in lowered:
+        return True
     bounded = lowered.keys() & {"startingtimestamp", "endingversion", "endingtimestamp"}
     return lowered.get("startingversion", "latest").strip().lower() == "latest" and not bounded
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from pyspark.sql import SparkSession
 
@@ -14,8 +15,10 @@ from tahoe.api.table import Table
 from tahoe.log.files.paths import commit_name
 from tahoe.snapshot.snapshot import Snapshot
 from tahoe.spark.jvm.bridge import JavaObject
+from tahoe.spark.names.settings import is_on
 from tahoe.spark.stream.batch_frames import batch_frame
 from tahoe.spark.stream.schema_logs import tracking_of
+from tahoe.spark.stream.stream_options import with_ignored_changes
 from tahoe.store.stream_records import record_stream
 from tahoe.stream.admission import UNLIMITED
 from tahoe.stream.position import Position
@@ -58,8 +61,9 @@ class MicroBatches:
     ) -> None:
         self._streamed, self._checkpoint, self._is_completed = streamed, checkpoint, is_completed
         self._newest = streamed.table.snapshot()
-        tracking = tracking_of(streamed.spark, self._newest, streamed.options, streamed.hadoop, checkpoint)
-        self._source = Source(self._newest, self._look, streamed.options, tracking, event_time)
+        options = with_ignored_changes(streamed.options, partial(is_on, streamed.spark))
+        tracking = tracking_of(streamed.spark, self._newest, options, streamed.hadoop, checkpoint)
+        self._source = Source(self._newest, self._look, options, tracking, event_time)
         self._end: Position | None = None
         self._has_planned = False
         self._recorded: tuple[int, int] | None = None

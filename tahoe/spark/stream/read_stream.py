@@ -31,7 +31,7 @@ from tahoe.spark.stream.batch_frames import shown_schema
 from tahoe.spark.stream.micro_batches import MicroBatches, StreamedTable
 from tahoe.spark.stream.running_query import has_completed_last_batch
 from tahoe.spark.stream.schema_logs import read_for_columns
-from tahoe.spark.stream.stream_options import stream_options
+from tahoe.spark.stream.stream_options import stream_options, with_ignored_changes
 from tahoe.spark.stream.watermarks import event_time_column
 from tahoe.spark.versions.column_types import check_column_types
 from tahoe.spark.versions.source_names import name_argument, name_of_table
@@ -62,7 +62,7 @@ def read_stream(
     with with_classes(STREAMS):
         newest = table.snapshot()
     scans_in_python(spark, table.url)
-    snapshot = read_for_columns(spark, newest, source_options, hadoop)
+    snapshot = read_for_columns(spark, newest, with_ignored_changes(source_options, partial(is_on, spark)), hadoop)
     jvm = Jvm.of(spark)
     columns = _columns(jvm, snapshot, source_options)
     if schema is not None:

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Literal
 
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.settings.dataframe_options import SCHEMA_CHANGE_OPTIONS, check_stream_reader_options
+from tahoe.settings.session_settings import PREFIX
 from tahoe.spark.names.options import boolean_option, illegal_option, milliseconds
-from tahoe.stream.source_options import SourceOptions
+from tahoe.stream.source_options import IgnoredChanges, SourceOptions
+
+_UNSAFE = f"{PREFIX}streaming.unsafeReadOn"
+IGNORED_CHANGES = {
+    "column_mapping": f"{_UNSAFE}IncompatibleColumnMappingSchemaChanges.enabled",
+    "partition_columns": f"{_UNSAFE}PartitionColumnChanges.enabled",
+    "nullability": f"{_UNSAFE}NullabilityChange.enabled",
+    "before_start": f"{_UNSAFE}IncompatibleSchemaChangesDuringStreamStart.enabled",
+}
+"""The session's setting for each field of `IgnoredChanges`."""
 
 
 def stream_options(
@@ -51,6 +62,19 @@ def stream_options(
         with_event_time_order=boolean_option(by_name, "withEventTimeOrder", False) if "witheventtimeorder" in by_name else None,
         may_start_late=may_start_late,
     )
+
+
+def with_ignored_changes(options: SourceOptions, is_on: Callable[[str], bool]) -> SourceOptions:
+    """Return the options with the schema changes that the session lets its streams ignore.
+
+    A stream that ignores renamed and dropped columns needs no schema log, and writes none.
+
+    Args:
+        is_on: returns whether a setting of the session is true.
+    """
+    ignored = IgnoredChanges(**{change: is_on(name) for change, name in IGNORED_CHANGES.items()})
+    location = None if ignored.column_mapping else options.schema_tracking_location
+    return replace(options, ignored_changes=ignored, schema_tracking_location=location)
 
 
 def time_travel_error(request: str) -> InvalidRequest:

@@ -12,6 +12,7 @@ from tahoe.protocol.actions import Metadata, Protocol
 from tahoe.protocol.config import TableConfig
 from tahoe.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from tahoe.stream.schema_changes import ReadSchema
+from tahoe.stream.source_options import IgnoredChanges
 
 LONG, INT, STRING = PrimitiveType("long"), PrimitiveType("integer"), PrimitiveType("string")
 MAPPING = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "9"}
@@ -131,3 +132,49 @@ def test_an_unknown_protocol_stops_the_stream() -> None:
     unknown = Protocol(3, 7, frozenset({"fromTomorrow"}), frozenset({"fromTomorrow"}))
     with pytest.raises(Unsupported, match="fromTomorrow"):
         ReadSchema(config(A), 10).check(config(A, protocol=unknown), 17)
+
+
+RENAMED = config(field("a", physical="p1"), field("c", physical="p2"), mapped=True)
+DROPPED = config(field("a", physical="p1"), mapped=True)
+PARTITIONED = config(A, B, partition_columns=("b",))
+NOT_NULL = config(field("a", nullable=False))
+COLUMNS, PARTITIONS, NULLS, START = (
+    IgnoredChanges(**{name: True}) for name in ("column_mapping", "partition_columns", "nullability", "before_start")
+)
+
+
+@pytest.mark.parametrize(
+    ("read", "data", "ignored", "others"),
+    [
+        (RENAMED, MAPPED, COLUMNS, (PARTITIONS, NULLS)),
+        (DROPPED, MAPPED, COLUMNS, (PARTITIONS, NULLS)),
+        (replace(MAPPED, metadata=replace(MAPPED.metadata, partition_columns=("a",))), MAPPED, COLUMNS, (NULLS, START)),
+        (replace(MAPPED, metadata=replace(MAPPED.metadata, partition_columns=("a",))), MAPPED, PARTITIONS, (NULLS, START)),
+        (PARTITIONED, config(A, B), PARTITIONS, (COLUMNS, NULLS)),
+        (NOT_NULL, config(A), NULLS, (COLUMNS, PARTITIONS)),
+        (config(field("a", ArrayType(LONG, False))), config(field("a", ArrayType(LONG))), NULLS, (COLUMNS, PARTITIONS)),
+        (config(field("a", MapType(LONG, LONG, False))), config(field("a", MapType(LONG, LONG))), NULLS, (COLUMNS, PARTITIONS)),
+    ],
+)
+def test_older_rows_past_a_change_that_the_user_ignores(
+    read: TableConfig, data: TableConfig, ignored: IgnoredChanges, others: tuple[IgnoredChanges, ...]
+) -> None:
+    assert code_of(read, data, 3, ignored=ignored) is None
+    assert all(code_of(read, data, 3, ignored=other) is not None for other in others)
+
+
+def test_newer_columns_stop_the_stream_although_renames_are_ignored() -> None:
+    assert code_of(MAPPED, RENAMED, 17, ignored=COLUMNS) == "DELTA_SCHEMA_CHANGED_WITH_VERSION"
+    assert code_of(MAPPED, DROPPED, 17, ignored=COLUMNS) is None
+    assert code_of(config(A), config(A, B), 3, ignored=COLUMNS) == "DELTA_SCHEMA_CHANGED_WITH_VERSION", "no column mapping"
+
+
+def test_the_version_of_the_start_is_not_compared_if_the_user_wants_it() -> None:
+    reads = ReadSchema(config(A), 10, ignored=START)
+    reads.check(config(A, B), 3, is_start=True)
+    with pytest.raises(InvalidRequest):
+        reads.check(config(A, B), 3)
+    with pytest.raises(InvalidRequest, match="schemaTrackingLocation"):
+        ReadSchema(RENAMED, 10, ignored=START).check(MAPPED, 3, is_start=True)
+    with pytest.raises(InvalidRequest):
+        ReadSchema(config(A), 10).check(config(A, B), 3, is_start=True)

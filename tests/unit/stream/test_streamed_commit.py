@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from tahoe.base.exceptions import InvalidRequest
-from tahoe.protocol.actions import Action, AddCDCFile, CommitInfo, Metadata
+from tahoe.protocol.actions import Action, AddCDCFile, CommitInfo, Metadata, Protocol
+from tahoe.protocol.config import TableConfig
 from tahoe.stream.source_options import SourceOptions
-from tahoe.stream.streamed_commit import StreamedCommit, streamed_commit
-from tahoe.testing.log_builder import add, remove, vector
+from tahoe.stream.streamed_commit import IndexedFile, StreamedCommit, streamed_commit
+from tahoe.testing.log_builder import METADATA, add, remove, vector
 
 A, B = add("a"), add("b", size=7)
 MOVED = replace(add("c"), data_change=False)
@@ -88,3 +89,11 @@ def test_a_commit_s_metadata_and_timestamp_are_returned() -> None:
 def test_a_removal_without_a_size_counts_as_empty() -> None:
     commit = taken(replace(remove(A), size=None), B, read_change_feed=True)
     assert [file.size for file in commit.files] == [0, 7]
+
+
+def test_a_file_of_other_partition_columns_gets_null_for_those_of_the_schema() -> None:
+    config = TableConfig(Protocol(1, 2), METADATA, "memory://t")
+    older = IndexedFile(4, 0, replace(A, partition_values={"other": "x"}))
+    assert older.with_partition_columns(config).action.partition_values == {"part": None, "other": "x"}
+    newer = IndexedFile(4, 0, replace(A, partition_values={"part": "x"}))
+    assert newer.with_partition_columns(config) is newer

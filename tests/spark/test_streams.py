@@ -198,6 +198,18 @@ def test_another_table_in_its_place_stops_the_stream(spark: SparkSession, path: 
         assert query.stopped_with() == "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"
 
 
+def test_a_stream_continues_after_its_table_is_replaced(spark: SparkSession, tmp_path: Path) -> None:
+    """As after an overwrite: REPLACE keeps the table's id, which delta-spark does not."""
+    spark.sql("CREATE OR REPLACE TABLE replaced (id INT) USING delta")
+    spark.sql("INSERT INTO replaced VALUES (1)")
+    rows = spark.readStream.option("skipChangeCommits", "true").table("replaced")
+    assert available(rows, tmp_path) == [[(1,)]]
+    spark.sql("CREATE OR REPLACE TABLE replaced USING delta AS SELECT 2 AS id")
+    spark.sql("INSERT INTO replaced VALUES (3)")
+    assert available(rows, tmp_path) == [[(3,)]]
+    spark.sql("DROP TABLE replaced")
+
+
 def test_commits_gone_from_the_log_stop_the_stream_or_are_passed_over(spark: SparkSession, path: str, tmp_path: Path) -> None:
     table = Table(path)
     table.append(ids(0))

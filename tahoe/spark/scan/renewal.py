@@ -59,11 +59,13 @@ class _Renewal(Proxied):
                 continue
             url = index.follows.url
             if reads is not None and reads.snapshot.store.url == url and not isinstance(index, ChangedFilesIndex):
+                refuse_other_columns(index.snapshot, reads.snapshot)
                 older[text] = index, index.in_transaction(reads)
                 continue
             if url not in versions:
                 versions[url] = index.follows.snapshot()
             if not index.shows(versions[url]):
+                refuse_other_columns(index.snapshot, versions[url])
                 older[text] = index, index.renewed(versions[url])
         if not older:
             return plan
@@ -86,7 +88,6 @@ class _Renewal(Proxied):
         return query[1]
 
     def _renewed(self, leaf: JavaObject, index: FileIndex, newest: FileIndex) -> JavaObject:
-        refuse_other_columns(index.snapshot, newest.snapshot)
         relation = leaf.relation()
         location = newest.to_java()
         missing = tuple(column for column in newest.hidden if column not in index.hidden)

@@ -32,7 +32,7 @@ from tahoe.stream.position import (
 )
 from tahoe.stream.schema_changes import ReadSchema
 from tahoe.stream.schema_tracking import SchemaTracking, barrier_after, barrier_before
-from tahoe.stream.source_options import SourceOptions
+from tahoe.stream.source_options import IgnoredChanges, SourceOptions
 from tahoe.stream.streamed_commit import IndexedFile, InitialFiles, StreamedCommit, without_vanished
 
 
@@ -70,9 +70,8 @@ class Source:
         self.options = options
         self.store = read.store
         self._newest = newest
-        self._read_as = ReadSchema(
-            read.config, read.version, options.has_start, options.ignored_changes
-        )  # if the schema is not tracked
+        # If the schema is not tracked.
+        self._read_as = ReadSchema(read.config, read.version, options.has_start, options.ignored_changes)
         self._commits = CommitReader(read.store, options, self._check_metadata)
         self._is_checked = False
         self._seen: Snapshot | None = None
@@ -218,7 +217,7 @@ class Source:
             files_between += [file for file in commit.files if where.key < (file.version, file.index) <= end.key]
         self._commits.forget_before(end.version)
         included = [file for file in files_between if not self.options.excludes(file.action.path)]
-        if self.options.ignored_changes.partition_columns:
+        if self.options.ignored_changes != IgnoredChanges():
             included = [file.with_partition_columns(self.read.config) for file in included]
         newest = self._seen or self.latest()
         return without_vanished(self.store, included, newest, fail_on_data_loss=self.options.fail_on_data_loss)

@@ -63,8 +63,8 @@ All other results of these statements are the same."""
 
 OTHER = """Texts in `char(n)` columns are padded, and blanks beyond the limit of a `varchar(n)` are removed, as in Spark's own tables;
 delta-spark stores the first as they are, and refuses the second. `saveAsTable` with mode `overwrite` does not replace a table of another
-format: drop it first. REPLACE TABLE keeps the table's id, so streams from the table and its readers as Iceberg continue, as after an
-overwrite; delta-spark gives it another id, and streams stop."""
+format: drop it first. REPLACE TABLE keeps the table's id, so streams from the table continue, as after an overwrite;
+delta-spark gives it another id, and streams stop."""
 
 SETTINGS = """## Settings
 

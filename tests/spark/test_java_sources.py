@@ -26,6 +26,7 @@ SOURCES = sorted(
 PLACEHOLDERS: dict[str, Callable[[Jvm], dict[str, str]]] = {
     "DroppedNames": lambda jvm: {"coordinator": "c"},
     "FromLog": lambda jvm: {"deleted_rows": "d"},
+    "Renewal": lambda jvm: {"transaction": "t"},
     "PythonScans": lambda jvm: {"option": "o"},
     "StreamedTable": lambda jvm: {"session": "null", "name_argument": ""},
     "TableStream": lambda jvm: {"offsets": package_of_streams(jvm)},

@@ -109,7 +109,7 @@ class ParserAnswers:
             return execute_immediate(self._spark, plan, partial(self._delta_statement, scripted=scripted), scripted=scripted)
         if node == "UnresolvedWith":
             return self._with(plan, scripted=scripted)
-        if node == "Union" and str(plan.children().apply(0).nodeName()) in _INSERTS:
+        if _is_several_inserts(plan):
             return self._each(plan, scripted=scripted)
         if node == "PlanWithUnresolvedIdentifier":
             named = with_name(self._spark, plan, "any")
@@ -136,10 +136,11 @@ class ParserAnswers:
         """Handle ``WITH … INSERT``, UPDATE, DELETE or MERGE: insert Spark's plan of each named query into the statement."""
         child = plan.child()
         node = str(child.nodeName())
-        if node not in ("Union", "PlanWithUnresolvedIdentifier") and spark_statement(self._jvm, node, child) is None:
+        is_several = _is_several_inserts(child)
+        if not is_several and node != "PlanWithUnresolvedIdentifier" and spark_statement(self._jvm, node, child) is None:
             return plan
         statement = self._jvm.catalyst("analysis.CTESubstitution").apply(plan)
-        if str(statement.nodeName()) == "WithCTE" and str(statement.plan().nodeName()) == "Union":
+        if is_several and str(statement.nodeName()) == "WithCTE":
             inserts = [insert.withCTEDefs(statement.cteDefs()) for insert in items(statement.plan().children())]
             statement = copied(statement.plan(), children=self._jvm.seq(*inserts))
         if str(statement.nodeName()) in ("UnresolvedWith", "WithCTE"):
@@ -163,6 +164,11 @@ class ParserAnswers:
         parsed = self._original.parsePlan(text)
         replaced = self._replaced(parsed, scripted=scripted)
         return None if replaced is parsed else replaced
+
+
+def _is_several_inserts(plan: JavaObject) -> bool:
+    """Whether a plan is that of ``FROM … INSERT INTO a … INSERT INTO b …``, and no union of queries."""
+    return str(plan.nodeName()) == "Union" and str(plan.children().apply(0).nodeName()) in _INSERTS
 
 
 def _texts(jvm: Jvm, text: str, parameters: JavaObject) -> Values:

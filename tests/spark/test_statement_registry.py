@@ -243,10 +243,24 @@ STATEMENTS_OF_SPARK = """
     SELECT 1; UNCACHE TABLE of_statements; DROP VIEW of_statements; DROP VIEW kept; REFRESH '/none'; EXPLAIN SELECT 1; CREATE
     DATABASE of_statements; DROP DATABASE of_statements; ANALYZE TABLES IN default COMPUTE STATISTICS NOSCAN; DECLARE VARIABLE
     counted INT DEFAULT 1; SET VAR counted = 2; DROP TEMPORARY VARIABLE counted; DROP TEMPORARY FUNCTION IF EXISTS other_function;
-    VALUES (1); TABLE of_table; FROM of_table SELECT *
+    VALUES (1); TABLE of_table; FROM of_table SELECT *; EXECUTE IMMEDIATE 'WITH c AS (SELECT 1) TABLE c UNION TABLE c'
+"""
+QUERIES_OF_SPARK = """
+    WITH c AS (SELECT * FROM of_table) SELECT * FROM c UNION ALL SELECT * FROM c;
+    WITH c AS (TABLE of_table), d AS (SELECT id + 1 FROM c) TABLE c UNION TABLE d;
+    WITH c AS (TABLE of_table) (TABLE c UNION ALL TABLE c) EXCEPT ALL TABLE c;
+    WITH c AS (TABLE of_table) SELECT * FROM c JOIN c AS d USING (id) ORDER BY id LIMIT 1;
+    WITH c AS (TABLE of_table) FROM c SELECT id, count(*) OVER () AS n;
+    WITH c(n) AS (SELECT id FROM of_table) SELECT (SELECT max(n) FROM c) AS m, n IN (TABLE of_table) AS i FROM c WHERE EXISTS (TABLE c);
+    SELECT * FROM (WITH c AS (TABLE of_table) TABLE c UNION ALL TABLE c);
+    TABLE of_table UNION ALL TABLE of_table INTERSECT TABLE of_table; VALUES (1), (2) UNION SELECT id FROM of_table;
+    SELECT explode(array(1, 2)) FROM of_table; SELECT * FROM of_table, LATERAL (SELECT id + 1 AS n);
+    SELECT * FROM (SELECT id, 'x' AS k FROM of_table) PIVOT (sum(id) FOR k IN ('x', 'y')); FROM of_table |> WHERE id > 0 |> SELECT id;
+    SELECT id FROM of_table GROUP BY GROUPING SETS ((id), ()) HAVING count(*) > 0
 """
 
 
+@pytest.mark.every_case
 def test_statements_without_a_delta_table_run_as_without_tahoe(spark):
     session = tahoe.enable(spark.newSession())
     session.range(1).createOrReplaceTempView("of_table")
@@ -254,3 +268,19 @@ def test_statements_without_a_delta_table_run_as_without_tahoe(spark):
     assert len(texts) > 40
     for text in texts:
         session.sql(text).collect()
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize("rows", ["view", "Delta table"])
+def test_queries_have_the_results_of_a_session_without_tahoe(spark, plain, tmp_path, rows):
+    for session in (spark, plain):
+        session.range(2).createOrReplaceTempView("of_table")
+    if rows == "Delta table":
+        spark.range(2).write.format("delta").save(str(tmp_path / "table"))
+        spark.read.format("delta").load(str(tmp_path / "table")).createOrReplaceTempView("of_table")
+    try:
+        for query in QUERIES_OF_SPARK.split(";"):
+            assert sorted(map(str, spark.sql(query).collect())) == sorted(map(str, plain.sql(query).collect())), query
+    finally:
+        for session in (spark, plain):
+            session.catalog.dropTempView("of_table")

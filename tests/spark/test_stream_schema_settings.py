@@ -6,7 +6,6 @@ Which change each setting lets pass is in `tests/conformance/cases/stream_schema
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,30 +14,21 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from tahoe.base.exceptions import TahoeError
+from tests.session_settings import with_settings
 
-PREFIX = "spark.databricks.delta.streaming."
-COLUMNS = "unsafeReadOnIncompatibleColumnMappingSchemaChanges.enabled"
-START = "unsafeReadOnIncompatibleSchemaChangesDuringStreamStart.enabled"
-NULLS = "unsafeReadOnNullabilityChange.enabled"
-PARTITIONS = "unsafeReadOnPartitionColumnChanges.enabled"
+COLUMNS = {"spark.databricks.delta.streaming.unsafeReadOnIncompatibleColumnMappingSchemaChanges.enabled": "true"}
+START = {"spark.databricks.delta.streaming.unsafeReadOnIncompatibleSchemaChangesDuringStreamStart.enabled": "true"}
+NULLS = {"spark.databricks.delta.streaming.unsafeReadOnNullabilityChange.enabled": "true"}
+PARTITIONS = {"spark.databricks.delta.streaming.unsafeReadOnPartitionColumnChanges.enabled": "true"}
 MAPPED = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name', 'delta.enableChangeDataFeed' = 'true')"
 
 
 @pytest.fixture
 def session(either_session: Any) -> Iterator[Any]:
-    """A session without the table `streamed`, and without the settings after the test."""
+    """A session without the table `streamed`."""
     either_session.sql("DROP TABLE IF EXISTS streamed")
     yield either_session
     either_session.sql("DROP TABLE IF EXISTS streamed")
-
-
-@contextmanager
-def setting(session: Any, name: str) -> Iterator[None]:
-    session.conf.set(PREFIX + name, "true")
-    try:
-        yield
-    finally:
-        session.conf.unset(PREFIX + name)
 
 
 def made(session: Any, clauses: str = "", columns: str = "id INT, v STRING") -> None:
@@ -65,7 +55,7 @@ def test_older_rows_have_the_newer_name(session: Any, tmp_path: Path) -> None:
         stream = read(session, **options)
         with pytest.raises((StreamingQueryException, TahoeError), match="INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG"):
             rows_of(session, stream, tmp_path / f"stops-{len(options)}")
-        with setting(session, COLUMNS):
+        with with_settings(session, COLUMNS):
             rows = rows_of(session, read(session, **options), tmp_path / str(len(options)))
         assert rows == [(1, "a"), (2, "b")]
 
@@ -74,7 +64,7 @@ def test_partition_columns_that_a_file_had_not_are_null(session: Any, tmp_path: 
     made(session)
     overwrite = session.sql("SELECT 2 AS id, 'b' AS v").write.format("delta").mode("overwrite").partitionBy("v")
     overwrite.option("overwriteSchema", "true").saveAsTable("streamed")
-    with setting(session, PARTITIONS):
+    with with_settings(session, PARTITIONS):
         reader = session.readStream.options(startingVersion="0", ignoreChanges="true")
         assert rows_of(session, reader.table("streamed"), tmp_path) == [(1, None), (2, "b")]
 
@@ -88,7 +78,7 @@ def test_a_feed_continues_past_a_change_that_a_batch_cannot_read(session: Any, t
         reader = session.readStream.options(readChangeFeed="true", startingVersion="0")
         return rows_of(session, reader.table("streamed").select("id", "_commit_version"), tmp_path)
 
-    with setting(session, COLUMNS):
+    with with_settings(session, COLUMNS):
         assert read_feed() == [(1, 1), (2, 3)]
     session.sql("INSERT INTO streamed VALUES (3)")
     assert read_feed() == [(1, 1), (2, 3), (3, 4)], "its checkpoint is past the change"
@@ -103,7 +93,7 @@ def test_the_setting_of_the_start_of_a_query_counts(spark: SparkSession, tmp_pat
     stream = spark.readStream.option("ignoreChanges", "true").table("streamed")
     with pytest.raises(StreamingQueryException, match="DELTA_SCHEMA_CHANGED_WITH_VERSION"):
         rows_of(spark, stream, tmp_path)
-    with setting(spark, START):
+    with with_settings(spark, START):
         assert rows_of(spark, stream, tmp_path) == [(1, "a"), (7, None)]
     spark.sql("DROP TABLE streamed")
 
@@ -111,23 +101,23 @@ def test_the_setting_of_the_start_of_a_query_counts(spark: SparkSession, tmp_pat
 def test_rows_may_have_nulls_that_the_schema_excludes(spark: SparkSession, tmp_path: Path) -> None:
     spark.sql("DROP TABLE IF EXISTS streamed")
     made(spark, columns="id INT NOT NULL, v STRING")
-    for name, expected in ((START, [(1, "a")]), (NULLS, [(1, "a"), (2, "b")])):
-        with setting(spark, name):
+    for settings, folder, expected in ((START, "stops", [(1, "a")]), (NULLS, "continues", [(1, "a"), (2, "b")])):
+        with with_settings(spark, settings):
             stream = spark.readStream.table("streamed")
-            writer = stream.writeStream.format("delta").option("checkpointLocation", f"{tmp_path}/{name}/checkpoint")
-            query = writer.start(f"{tmp_path}/{name}/copy")
+            writer = stream.writeStream.format("delta").option("checkpointLocation", f"{tmp_path}/{folder}/checkpoint")
+            query = writer.start(f"{tmp_path}/{folder}/copy")
             try:
                 query.processAllAvailable()
                 spark.sql("ALTER TABLE streamed ALTER COLUMN id DROP NOT NULL")
                 spark.sql("INSERT INTO streamed VALUES (2, 'b')")
-                if name == NULLS:
+                if settings is NULLS:
                     query.processAllAvailable()
                 else:
                     with pytest.raises(StreamingQueryException, match="DELTA_SCHEMA_CHANGED_WITH_VERSION"):
                         query.processAllAvailable()
             finally:
                 query.stop()
-        copy = spark.read.format("delta").load(f"{tmp_path}/{name}/copy")
+        copy = spark.read.format("delta").load(f"{tmp_path}/{folder}/copy")
         assert sorted(map(tuple, copy.collect())) == expected
         spark.sql("DROP TABLE streamed")
         made(spark, columns="id INT NOT NULL, v STRING")

@@ -27,7 +27,7 @@ from tahoe.schema.types import (
     is_opaque,
     parts_of,
 )
-from tahoe.schema.widening import NO_WIDENING, Widening, fresh
+from tahoe.schema.widening import NO_WIDENING, Widening, fresh, is_stored_alike
 
 FORBIDDEN_CHARACTERS = " ,;{}()\n\t="
 _INTEGRALS = {"byte", "short", "integer", "long"}
@@ -159,7 +159,7 @@ def check_same_types(data_schema: StructType, table_schema: StructType) -> None:
     two schemas has are ignored (`check_writable` checks them).
 
     Raises:
-        SchemaMismatch: ``DELTA_FAILED_TO_MERGE_FIELDS``.
+        SchemaMismatch: ``DELTA_FAILED_TO_MERGE_FIELDS``; ``DELTA_METADATA_MISMATCH`` if ``mergeSchema`` would change the column's type.
     """
     for column in data_schema:
         target = table_schema.find(column.name)
@@ -179,12 +179,8 @@ def _check_same_type(data: DataType, table: DataType, path: tuple[str, ...]) -> 
         case MapType(), MapType():
             _check_same_type(data.key_type, table.key_type, (*path, "key"))
             _check_same_type(data.value_type, table.value_type, (*path, "value"))
-        case _ if data != table and _VOID not in (data, table) and (str(data), str(table)) not in _STORED_ALIKE:
-            raise _incompatible(data, table, path)
-
-
-_STORED_ALIKE = {("byte", "short"), ("byte", "integer"), ("short", "integer")}
-"""Pairs of source and target type: Parquet stores all three types as INT32."""
+        case _ if data != table and _VOID not in (data, table) and not is_stored_alike(data, table):
+            raise _type_differs(data, table, path)
 
 
 def merge_schemas(
@@ -357,6 +353,20 @@ def _incompatible(data: DataType, table: DataType, path: tuple[str, ...]) -> Sch
     return SchemaMismatch(
         f"Column '{name}' has type {table} in the table and {data} in the data, which cannot be stored in it. {remedy}",
         code="DELTA_FAILED_TO_MERGE_FIELDS",
+        column=name,
+        table_type=str(table),
+        data_type=str(data),
+    )
+
+
+def _type_differs(data: DataType, table: DataType, path: tuple[str, ...]) -> SchemaMismatch:
+    if not is_stored_alike(table, data):
+        return _incompatible(data, table, path)
+    name = ".".join(path)
+    return SchemaMismatch(
+        f"Column '{name}' has type {table} in the table and {data} in the data. Cast the data to {table}, or set mergeSchema to make the "
+        f"column {data}.",
+        code="DELTA_METADATA_MISMATCH",
         column=name,
         table_type=str(table),
         data_type=str(data),

@@ -48,13 +48,18 @@ class Widening:
     Args:
         mode: one of `WIDENING_MODES`.
         for_iceberg: whether the table is also converted to Iceberg, which supports fewer changes.
+        stored_alike: whether byte, short and int become a wider one of these three whatever the mode, as in a DataFrame write with
+            ``mergeSchema``.
     """
 
     mode: str
     for_iceberg: bool = False
+    stored_alike: bool = False
 
     def allows(self, old: DataType, new: DataType) -> bool:
         """Whether a column of type `old` becomes one of type `new`."""
+        if self.stored_alike and is_stored_alike(old, new):
+            return True
         if self.mode == "NEVER" or not is_widening(old, new):
             return False
         if self.mode == "SAME_FAMILY_TYPE" and not _is_same_family(old, new):
@@ -78,6 +83,11 @@ def is_widening(source: DataType, target: DataType) -> bool:
                 return _INTEGRALS[old] < _INTEGRALS[new]
             return (old, new) == ("date", "timestamp_ntz") or (new == "double" and old in ("byte", "short", "integer", "float"))
     return False
+
+
+def is_stored_alike(source: DataType, target: DataType) -> bool:
+    """Whether `target` is wider than `source` and Parquet stores both as INT32, so that every reader of a file supports either."""
+    return (str(source), str(target)) in (("byte", "short"), ("byte", "integer"), ("short", "integer"))
 
 
 def is_up_cast(source: DataType, target: DataType) -> bool:

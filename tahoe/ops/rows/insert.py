@@ -207,6 +207,8 @@ def stage_rows(
         counts_rows: whether the metrics include the counts of replaced rows; with ``replaceWhere`` they always do.
     """
     transaction.stage(*adds)
+    if options.mode == "overwrite" and transaction.snapshot is None:
+        transaction.read_whole_table()  # as in delta-spark, an overwrite is no blind append, even if it creates the table
     if options.app is not None:
         transaction.stage_app(*options.app)
     return write_operation(adds, replaced, options, created=transaction.snapshot is None, counts_rows=counts_rows)
@@ -310,7 +312,8 @@ def _schema_with(config: TableConfig, data_schema: StructType, options: WriteOpt
     """Return the schema of an existing table with the columns and wider types that the data adds. Raises `SchemaMismatch`."""
     schema = config.schema
     if options.merge_schema:
-        schema = merge_schemas(schema, data_schema, config.automatic_widening(options.automatic_widening), options.stores)
+        widening = replace(config.automatic_widening(options.automatic_widening), stored_alike=options.same_types)
+        schema = merge_schemas(schema, data_schema, widening, options.stores)
     if options.same_types:
         check_same_types(data_schema, schema)
     if options.merge_schema:

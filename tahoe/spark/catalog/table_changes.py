@@ -49,7 +49,8 @@ class _TableChanges(Proxied):
         """Return the plan of the feed."""
         values, spark = list(items(arguments)), _active(self._spark)
         check_count(self._name, len(values))
-        if not _is_constant(spark, values[0]):
+        kind = str(values[0].dataType().simpleString())
+        if not (_is_constant(spark, values[0]) and kind.startswith(("string", "void"))):
             raise not_constant_table(self._name, str(values[0].sql()))
         table = self._table(spark, _text(spark, values[0]))
         bounds = [self._bound(spark, value, name) for value, name in zip(values[1:], BOUNDS, strict=False)]
@@ -167,9 +168,10 @@ def no_delta_table(function: str, named: str, *, is_missing: bool) -> NotFound:
 
 
 def _is_constant(spark: SparkSession, expression: JavaObject) -> bool:
-    """Return whether the expression is constant: without columns and subqueries."""
-    subqueries = Jvm.of(spark).catalyst("trees.TreePattern").PLAN_EXPRESSION()
-    return bool(expression.deterministic() and expression.references().isEmpty() and not expression.containsPattern(subqueries))
+    """Return whether the expression is constant: without columns, those of an outer query either, and subqueries."""
+    patterns = Jvm.of(spark).catalyst("trees.TreePattern")
+    varies = any(map(expression.containsPattern, (patterns.PLAN_EXPRESSION(), patterns.OUTER_REFERENCE())))
+    return bool(expression.deterministic() and expression.references().isEmpty() and not varies)
 
 
 def _text(spark: SparkSession, expression: JavaObject) -> str | None:

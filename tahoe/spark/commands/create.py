@@ -124,7 +124,7 @@ def create_table(
     transaction.enforces = ENFORCED
     clustered_by = stage_clustering(transaction, definition.cluster_by)
     _check_new(target.spark, future_config(transaction), by_statement=definition.by_statement)
-    metrics = _stage(transaction, rows)
+    metrics = _stage(transaction, rows, mode)
     # Properties that request features change the protocol and are not stored in the table.
     operation = create_operation(
         future_config(transaction).metadata, _OPERATIONS[mode], is_managed=definition.is_managed, cluster_by=clustered_by
@@ -161,13 +161,14 @@ def _check_existence(table: Table, exists: bool, mode: str) -> None:
         )
 
 
-def _stage(transaction: Transaction, rows: Rows | None) -> Mapping[str, int | str]:
+def _stage(transaction: Transaction, rows: Rows | None, mode: str) -> Mapping[str, int | str]:
     """Stage the rows' files and the removal of existing files; return the metrics."""
     adds = [] if rows is None else _written(transaction, rows)
     removed: list[RemoveFile] = []
     snapshot = transaction.snapshot
+    if snapshot is not None or (rows is not None and mode == "createOrReplace"):
+        transaction.read_whole_table()  # as in delta-spark, also if there is no table to replace
     if snapshot is not None:
-        transaction.read_whole_table()
         now = transaction.clock.now_ms()
         removed = [add.remove(now) for add in add_files(snapshot.files())]
     transaction.stage(*removed, *adds)

@@ -11,6 +11,7 @@ name ─┬─ delta.`/path` ─────────────────
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
@@ -39,7 +40,7 @@ from tahoe.spark.names.new_entries import (
 )
 from tahoe.spark.names.settings import settings_of
 from tahoe.spark.write.fitting import columns_of
-from tahoe.spark.write.idempotent import resetting_version
+from tahoe.spark.write.idempotent import resetting_version, without_application
 from tahoe.store.location import table_url
 
 
@@ -77,10 +78,27 @@ def make_table(spark: SparkSession, creation: Creation) -> Table | None:
         AnalysisException: PySpark's, for an existing table, a missing table to replace, or a missing database.
     """
     with with_classes(CREATIONS_BY_NAME):
+        creation = without_reserved(creation)
         path = path_of(creation.name)
         if path is not None and "/" in path:
             return make_by_path(spark, creation, path)
         return _by_name(spark, creation)
+
+
+_RESERVED = {"comment", "location", "provider", "owner", "external", "is_managed_location", "path"}
+"""Names of table properties that Spark's catalogs give a meaning. As in delta-spark, none is stored as a property of the table."""
+
+
+def without_reserved(creation: Creation) -> Creation:
+    """Return the request with the properties ``comment`` and ``location`` as what they define; a COMMENT and a LOCATION take precedence."""
+    definition = creation.definition
+    reserved = {key: value for key, value in definition.properties.items() if key in _RESERVED}
+    if not reserved:
+        return creation
+    others = {key: value for key, value in definition.properties.items() if key not in reserved}
+    comment = reserved.get("comment") if definition.comment is None else definition.comment
+    location = reserved.get("location") if creation.location is None else creation.location
+    return replace(creation, definition=replace(definition, properties=others, comment=comment), location=location)
 
 
 def _by_name(spark: SparkSession, creation: Creation) -> Table | None:
@@ -177,13 +195,15 @@ def _existing(spark: SparkSession, creation: Creation, identifier: JavaObject, e
 
 def commit_table(spark: SparkSession, creation: Creation, table: Table, managed: bool) -> None:
     """Commit the table, with its rows."""
-    request = insert_request(WriterCall("Append", creation.options), settings_of(spark))
+    writes_rows = creation.query is not None
+    settings = settings_of(spark) if writes_rows else without_application(settings_of(spark))
+    request = insert_request(WriterCall("Append", creation.options), settings)
     properties = {**request.options.properties, **creation.definition.properties}
     definition = replace(creation.definition, properties=properties, is_managed=managed)
     rows = None
-    if creation.query is not None:
+    if writes_rows:
         rows, definition = _rows(creation, request, definition)
-    with resetting_version(spark):
+    with resetting_version(spark) if writes_rows else nullcontext():
         target = CommandTarget(spark, table)
         create_table(target, definition, creation.mode, rows, user_metadata=request.user_metadata)
 

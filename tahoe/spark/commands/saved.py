@@ -60,7 +60,8 @@ def creation_of(save: Save, settings: Mapping[str, str]) -> Creation:
     """Return the request that creates the table. Raises `NotFound` if only matching rows were to be replaced."""
     call, name = save.call, ".".join(save.name)
     cluster_by = None if call.cluster_by is None else tuple(call.cluster_by)
-    definition = TableDefinition(StructType(), tuple(call.partition_by or ()), cluster_by=cluster_by)
+    comment = next((text for key, text in call.options.items() if key.lower() == "comment"), None)
+    definition = TableDefinition(StructType(), tuple(call.partition_by or ()), comment=comment, cluster_by=cluster_by)
     request = save_request(save, settings, replacing=True)
     if request.matching is not None:
         raise no_rows_to_match(name, name, request.matching)

@@ -17,7 +17,7 @@ from tahoe.base.exceptions import InvalidRequest
 from tahoe.ops.write.writer import WriterOptions
 from tahoe.protocol.actions import AddFile
 from tahoe.spark.commands.create import Rows
-from tahoe.spark.commands.named import Creation, commit_new, commit_table, make_by_path, require_table
+from tahoe.spark.commands.named import Creation, commit_new, commit_table, make_by_path, require_table, without_reserved
 from tahoe.spark.connect.remote_rows import RemoteFiles
 from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.jvm.translate import from_spark_schema, to_spark_schema, with_shown_metadata
@@ -46,7 +46,7 @@ def make_table(spark: SparkSession, creation: Creation) -> Table | None:
 
     Raises: the errors of `tahoe.spark.commands.named.make_table`.
     """
-    creation = replace(creation, write=written)
+    creation = without_reserved(replace(creation, write=written))
     with with_classes(CREATIONS_BY_NAME):
         path = path_of(creation.name)
         if path is not None:

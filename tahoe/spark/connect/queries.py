@@ -366,9 +366,12 @@ def _changes(spark: SparkSession, call: Reference, values: object) -> ReferenceR
     for name, bound in zip(BOUNDS, bounds, strict=False):
         if has_subquery(bound):
             raise not_constant_bound(function, name, bound)
-    table = constant_of(spark, named, values).text
+    constant = constant_of(spark, named, values)
+    table = constant.text
     if table is None:
         raise null_table(function)
+    if not constant.kind.startswith("string"):
+        raise not_constant_table(function, named)
     url = table if function == BY_PATH else _table_of_changes(spark, function, table).table.url
     constants = (constant_of(spark, bound, values) for bound in bounds)
     ends = [bound_of(function, name, end.kind, end.text) for name, end in zip(BOUNDS, constants, strict=False)]

@@ -30,6 +30,7 @@ from tahoe.spark.jvm.storage import table_at
 from tahoe.spark.jvm.translate import from_spark_schema
 from tahoe.spark.names.settings import is_on, settings_of
 from tahoe.spark.versions.connect_frames import parsed_type
+from tahoe.spark.write.idempotent import without_application
 
 _CONF = "spark.databricks.delta.convert."
 _HIVE_PARQUET = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
@@ -119,7 +120,7 @@ def folder_request(
         time_zone=str(spark.conf.get("spark.sql.session.timeZone")),
         bad_values_are_null=_is_on(spark, "partitionValues.ignoreCastFailure", False),
         use_stream_log=_is_on(spark, "useMetadataLog", True),
-        configuration={**insert_request(WriterCall("Append"), settings).options.properties, **(properties or {})},
+        configuration={**insert_request(WriterCall("Append"), without_application(settings)).options.properties, **(properties or {})},
     )
 
 

@@ -59,7 +59,7 @@ from tahoe.spark.entry_points.wrapping import bound_arguments, enabled_table, is
 from tahoe.spark.entry_points.writing import configure
 from tahoe.spark.jvm.storage import after_remote_commits, describe_commits, reach_storage_by, reaches_storage_by_server
 from tahoe.spark.names.entries import parts_of, table_named
-from tahoe.spark.names.options import ReadRequest, read_request, travelling
+from tahoe.spark.names.options import ReadRequest, path_option, read_request, travelling
 from tahoe.spark.names.server_catalog import SESSION_CATALOG, ServerEntry, delta_entries, server_entry
 from tahoe.spark.names.settings import LATE_RANGES, is_on, settings_of, settings_read_once, user_metadata_of
 from tahoe.spark.names.temporary_views import copy_views, forget_view, note_view
@@ -284,7 +284,7 @@ def _creating(how: str) -> Callable[..., None]:
             return
         options = {key: str(value) for key, value in write.options.items() if value is not None}
         refuse_matching(options)
-        location = next((value for key, value in options.items() if key.lower() in ("path", "location")), None)
+        location = path_option(options)
         properties = {key: str(value) for key, value in write.table_properties.items() if value is not None}
         columns = tuple(_partition_column(spark, column) for column in write.partitioning_columns)
         definition = TableDefinition(StructType(), columns, properties, cluster_by=tuple(write.clustering_columns) or None)

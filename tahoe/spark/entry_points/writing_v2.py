@@ -21,6 +21,7 @@ from tahoe.spark.entry_points.wrapping import is_delta, is_enabled, wrap
 from tahoe.spark.jvm.bridge import Jvm
 from tahoe.spark.names.entries import parts_of
 from tahoe.spark.names.new_entries import delta_entry, in_session_catalog
+from tahoe.spark.names.options import path_option
 
 
 @dataclass(slots=True)
@@ -103,7 +104,7 @@ def _creating(how: str) -> Callable[..., None]:
             original(writer)
             return
         refuse_matching(settings.options)
-        location = next((value for key, value in settings.options.items() if key.lower() in ("path", "location")), None)
+        location = path_option(settings.options)
         columns = tuple(_column(spark, column) for column in settings.partition_by)
         definition = TableDefinition(StructType(), columns, settings.properties, cluster_by=tuple(settings.cluster_by) or None)
         make_table(spark, Creation(parts, how, definition, location, settings.options, lambda: writer._df))

@@ -13,12 +13,11 @@ from tahoe.schema.evolve import can_coerce
 from tahoe.settings.stream_writer_options import check_stream_writer_options
 from tahoe.spark.commands.write_options import Insert, WriterCall, insert_request
 from tahoe.spark.names.options import path_option
-from tahoe.spark.write.idempotent import application
+from tahoe.spark.write.idempotent import application, without_application
 
 _MODES = {"append": "Append", "complete": "Overwrite"}
 _OF_SPARK = ("checkpointlocation", "queryname", "path")
 _NOT_FOLLOWED = ("txnappid", "txnversion", "datachange", "partitionoverwritemode")
-_NUMBERS = ("spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion")
 _PARTITIONS = "spark.sql.sources.partitionOverwriteMode"
 
 
@@ -56,9 +55,9 @@ def sink_request(
         if key.lower() not in (*_OF_SPARK, *_NOT_FOLLOWED) and not key.lower().startswith("delta.")
     }
     # A batch in complete mode replaces all rows, independent of the session's overwrite mode.
-    counted = {key: text for key, text in settings.items() if key not in (*_NUMBERS, _PARTITIONS)}
+    followed_settings = {key: text for key, text in without_application(settings).items() if key != _PARTITIONS}
     call = WriterCall(mode, followed, partition_by or None, cluster_by)
-    return insert_request(call, counted, same_types=False, stores=can_coerce)
+    return insert_request(call, followed_settings, same_types=False, stores=can_coerce)
 
 
 def path_of_stream(path: str | None, options: Mapping[str, str]) -> str:

@@ -43,6 +43,11 @@ def application_of_session(settings: Mapping[str, str]) -> tuple[str, int] | Non
     return application(settings.get(_APP), settings.get(_VERSION))
 
 
+def without_application(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the session's settings for an operation that writes no rows, or numbers its commits itself."""
+    return {key: text for key, text in settings.items() if key not in (_APP, _VERSION)}
+
+
 @contextmanager
 def applied_once(spark: SparkSession, transaction: Transaction) -> Iterator[bool]:
     """Provide whether a row operation is to be applied: not if the table has already recorded the session's version.

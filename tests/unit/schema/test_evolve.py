@@ -11,6 +11,7 @@ from tahoe.schema.evolve import (
     check_column_names,
     check_duplicates,
     check_holds_data,
+    check_same_types,
     check_writable,
     merge_schemas,
     replace_schema,
@@ -92,6 +93,34 @@ def test_types_inside_arrays_and_maps_are_compared_with_their_path():
     assert "'a.element.x'" in str(refused(struct(a=ArrayType(struct(x=P("date")))), table))
     assert "'m.key'" in str(refused(struct(m=MapType(ArrayType(P("string")), P("integer"))), table))
     assert "'m.value'" in str(refused(struct(m=MapType(P("string"), P("boolean"))), table))
+
+
+INTEGRALS_IN_PARQUET = ("byte", "short", "integer")
+
+
+@pytest.mark.parametrize("table", INTEGRALS_IN_PARQUET)
+@pytest.mark.parametrize("data", INTEGRALS_IN_PARQUET)
+def test_mergeschema_makes_a_column_as_wide_as_integers_that_parquet_stores_alike(table, data):
+    before, rows = struct(s=struct(a=P(table))), struct(s=struct(a=P(data)))
+    merged = merge_schemas(before, rows, Widening("NEVER", stored_alike=True))
+    wider = max(table, data, key=INTEGRALS_IN_PARQUET.index)
+    assert merged == struct(s=struct(a=P(wider)))
+    check_same_types(rows, merged)
+    if wider == table:
+        return
+    assert merge_schemas(before, rows) == before, "without a DataFrame write, the values are cast"
+    with pytest.raises(SchemaMismatch, match=rf"'s\.a' has type {table} .* mergeSchema to make the column {data}") as raised:
+        check_same_types(rows, before)
+    assert raised.value.code == "DELTA_METADATA_MISMATCH"
+
+
+@pytest.mark.parametrize(("table", "data"), [("integer", "long"), ("float", "double"), ("date", "timestamp_ntz")])
+def test_mergeschema_does_not_widen_other_types_in_a_dataframe_write(table, data):
+    merged = merge_schemas(struct(a=P(table)), struct(a=P(data)), Widening("NEVER", stored_alike=True), store_anything)
+    assert merged == struct(a=P(table))
+    with pytest.raises(SchemaMismatch) as raised:
+        check_same_types(struct(a=P(data)), merged)
+    assert raised.value.code == "DELTA_FAILED_TO_MERGE_FIELDS"
 
 
 def test_a_void_column_takes_data_only_when_schemas_are_merged():

@@ -20,6 +20,7 @@ from tahoe.base.exceptions import SchemaMismatch
 from tahoe.ops.rows.insert import WriteOptions
 from tahoe.protocol.config import TableConfig
 from tahoe.protocol.constraints import is_filled_in
+from tahoe.schema.evolve import as_nullable
 from tahoe.schema.positions import fits_by_name, renamed_by_position, with_fields_by_position
 from tahoe.schema.types import DataType, StructField, StructType
 from tahoe.schema.widening import NO_WIDENING, Widening
@@ -121,7 +122,7 @@ def _renamed(rows: DataFrame, data: StructType, target: StructType, cast: Cast |
     for position, column, renamed in zip(positions, data, target, strict=True):
         values = sf.col(position)
         if column.data_type != renamed.data_type:
-            values = cast(values, renamed.data_type)
+            values = cast(values, as_nullable(renamed.data_type))  # Spark casts no variant to one that must not be null
         columns.append(values.alias(renamed.name))
     new = rows.toDF(*positions).select(*columns)
     if [column.data_type for column in data] != [column.data_type for column in target]:

@@ -13,7 +13,6 @@ from typing import Any
 from tahoe.base.exceptions import InvalidRequest
 from tahoe.base.json_values import compact_json
 from tahoe.base.progress import Progress, silent
-from tahoe.expr.tree.common_types import same_type
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.tables.cluster_by import check_still_clusterable
 from tahoe.ops.tables.constrain import validate_not_null
@@ -262,7 +261,7 @@ def _changed(snapshot: Snapshot, column: StructField, change: ColumnChange) -> S
         new = _with_default(snapshot, new, change)
     if change.nullable is not None:
         new = replace(new, nullable=change.nullable)
-    if change.data_type is not None and not same_type(column.data_type, change.data_type):
+    if change.data_type is not None and _definition(column.data_type) != _definition(change.data_type):
         new = replace(new, data_type=change.data_type)
         _check_type(snapshot, column, change.data_type, change)
     if change.data_type is not None and change.declared != column.metadata.get(DECLARED_TYPE):
@@ -274,6 +273,7 @@ def _changed(snapshot: Snapshot, column: StructField, change: ColumnChange) -> S
 
 def _with_declared(snapshot: Snapshot, column: StructField, new: StructField, change: ColumnChange) -> StructField:
     """Return the column with another length limit of its texts, which every existing text must satisfy already."""
+    _refuse_nested(snapshot, column.data_type, name_of(change.path))
     old = column.metadata.get(DECLARED_TYPE)
     fits = may_become(None if old is None else str(old), change.declared)
     if not fits or (change.declared and len(change.path) > 1):
@@ -308,8 +308,19 @@ def _with_default(snapshot: Snapshot, column: StructField, change: ColumnChange)
     return new
 
 
-def _check_type(snapshot: Snapshot, column: StructField, data_type: DataType, change: ColumnChange) -> None:
-    old, name = column.data_type, name_of(change.path)
+def _definition(data_type: DataType) -> object:
+    """Return what a statement defines of a type: of structs the names, NOT NULL, comments and types of the fields, in their order."""
+    match data_type:
+        case StructType(fields):
+            return tuple((field.name, field.nullable, field.metadata.get(_COMMENT), _definition(field.data_type)) for field in fields)
+        case ArrayType(element):
+            return ArrayType, _definition(element)
+        case MapType(key, value):
+            return MapType, _definition(key), _definition(value)
+    return data_type
+
+
+def _refuse_nested(snapshot: Snapshot, data_type: DataType, name: str) -> None:
     for kind, code, remedy in _PART_BY_PART:
         if isinstance(data_type, kind):
             raise InvalidRequest(
@@ -318,6 +329,11 @@ def _check_type(snapshot: Snapshot, column: StructField, data_type: DataType, ch
                 code=f"CANNOT_UPDATE_FIELD.{code}_TYPE",
                 column=name,
             )
+
+
+def _check_type(snapshot: Snapshot, column: StructField, data_type: DataType, change: ColumnChange) -> None:
+    old, name = column.data_type, name_of(change.path)
+    _refuse_nested(snapshot, data_type, name)
     if change.declared is not None or not is_up_cast(old, data_type):
         raise _unsupported_change(snapshot, name, column, replace(column, data_type=data_type), _NO_CAST)
     if old != PrimitiveType("void") and not (snapshot.config.properties.enable_type_widening and is_widening(old, data_type)):

@@ -152,6 +152,20 @@ def check_writable(data_schema: StructType, table_schema: StructType, stores: St
     _check_struct(data_schema, table_schema, (), stores)
 
 
+def check_nested_fields(data_schema: StructType, table_schema: StructType) -> None:
+    """Refuse data with a nested field that the table's column of this name does not have, or without one that must not be null.
+
+    `check_writable` without the rules for the columns and types, before an engine casts the data to the table's types.
+
+    Raises:
+        SchemaMismatch: ``DELTA_METADATA_MISMATCH``, ``DELTA_MISSING_NOT_NULL_COLUMN_VALUE``.
+    """
+    for column in data_schema:
+        target = table_schema.find(column.name)
+        if target is not None:
+            _check_type(column.data_type, target.data_type, (target.name,), store_anything)
+
+
 def check_same_types(data_schema: StructType, table_schema: StructType) -> None:
     """Refuse data whose types differ from those of the table's columns of these names, because a DataFrame write does not cast.
 

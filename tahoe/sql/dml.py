@@ -270,6 +270,12 @@ def _named_queries(cursor: Cursor) -> str:
     return cursor.text[start : cursor.peek().start]
 
 
+def _is_named_table(cursor: Cursor) -> bool:
+    """Whether the word TABLE that comes next is the name of the table: the columns or the query follow it."""
+    after = cursor.peek(1)
+    return cursor.comes("TABLE") and (after.is_symbol("(") or after.is_word("BY", "FROM", "REPLACE", "SELECT", "VALUES", "WITH"))
+
+
 def _insert(cursor: Cursor, queries: str) -> Insert | None:
     start = cursor.peek(-1).start
     evolves = cursor.take("WITH", "SCHEMA", "EVOLUTION")
@@ -278,7 +284,8 @@ def _insert(cursor: Cursor, queries: str) -> Insert | None:
         cursor.need("INTO")
     if overwrite and (cursor.comes("DIRECTORY") or cursor.comes("LOCAL", "DIRECTORY")):
         return None
-    cursor.take("TABLE")
+    if not _is_named_table(cursor):
+        cursor.take("TABLE")
     table = take_table(cursor) or cursor.fail("a table")
     options = cursor.with_options()
     partition = cursor.listed(lambda: partition_value(cursor)) if cursor.take("PARTITION") else []

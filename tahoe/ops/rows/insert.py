@@ -288,7 +288,7 @@ def prepare_schema(transaction: Transaction, data_schema: StructType, options: W
         changed = with_schema(config, schema, transaction.clock, options.partition_by, files_stay=False)
     else:
         _check_partitioning(config, options.partition_by, data_schema)
-        with _named_with_id(config):
+        with naming_table_with_id(config):
             schema = _schema_with(config, data_schema, options)
         changed = with_schema(config, schema, transaction.clock) if schema != config.schema else config.metadata
     if changed != config.metadata:
@@ -323,7 +323,7 @@ def _schema_with(config: TableConfig, data_schema: StructType, options: WriteOpt
 
 
 @contextmanager
-def _named_with_id(config: TableConfig) -> Iterator[None]:
+def naming_table_with_id(config: TableConfig) -> Iterator[None]:
     """Add the table and its id to the message of a `SchemaMismatch`."""
     try:
         yield

@@ -15,8 +15,9 @@ from pyspark.sql import functions as sf
 
 from tahoe.expr.tree.predicate import quote_identifier
 from tahoe.ops.rows.assigned_places import Columns, assigned_places, check_assignable
+from tahoe.ops.rows.insert import naming_table_with_id
 from tahoe.protocol.config import TableConfig
-from tahoe.schema.evolve import as_nullable
+from tahoe.schema.evolve import as_nullable, check_nested_fields
 from tahoe.schema.types import DataType, DecimalType, PrimitiveType, StructField
 from tahoe.spark.commands.assignments import Assignment, Fit, Value, fitting
 from tahoe.spark.commands.conditions import ExpressionRules
@@ -86,9 +87,14 @@ def fit_of(table: str, column: StructField, casts: Casts) -> Fit:
 
 
 def cast_to_columns(rows: DataFrame, config: TableConfig, casts: Casts) -> DataFrame:
-    """Return the rows with the types of the table's columns, under their alias; a value that does not fit is an error."""
-    columns, is_cast = [], False
-    for column in columns_of(rows):
+    """Return the rows with the types of the table's columns, under their alias; a value that does not fit is an error.
+
+    Raises `SchemaMismatch`: the errors of `tahoe.schema.evolve.check_nested_fields`, since a cast would drop these fields.
+    """
+    data, columns, is_cast = columns_of(rows), [], False
+    with naming_table_with_id(config):
+        check_nested_fields(data, config.schema)
+    for column in data:
         target = config.schema.find(column.name)
         value = Value(sf.col(quote_identifier(column.name)), column.data_type)
         fitted = value.column if target is None else fit_of(config.table, target, casts)(value, target.data_type, ())

@@ -11,6 +11,7 @@ from tahoe.schema.evolve import (
     check_column_names,
     check_duplicates,
     check_holds_data,
+    check_nested_fields,
     check_same_types,
     check_writable,
     merge_schemas,
@@ -93,6 +94,15 @@ def test_types_inside_arrays_and_maps_are_compared_with_their_path():
     assert "'a.element.x'" in str(refused(struct(a=ArrayType(struct(x=P("date")))), table))
     assert "'m.key'" in str(refused(struct(m=MapType(ArrayType(P("string")), P("integer"))), table))
     assert "'m.value'" in str(refused(struct(m=MapType(P("string"), P("boolean"))), table))
+
+
+@pytest.mark.parametrize("wrapped", [lambda part: part, ArrayType, lambda part: MapType(P("string"), part)])
+def test_a_nested_field_that_the_table_lacks_is_found_before_values_are_cast(wrapped):
+    table, more = struct(s=wrapped(struct(a=P("integer")))), struct(s=wrapped(struct(a=P("string"), b=P("date"))), other=P("date"))
+    check_nested_fields(struct(S=wrapped(struct(A=P("string")))), table)
+    with pytest.raises(SchemaMismatch, match=r"'s.*\.b' \(date\)") as raised:
+        check_nested_fields(more, table)
+    assert raised.value.code == "DELTA_METADATA_MISMATCH"
 
 
 INTEGRALS_IN_PARQUET = ("byte", "short", "integer")

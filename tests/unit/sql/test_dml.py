@@ -17,9 +17,9 @@ STATEMENTS = {
     "UPDATE t u SET a = CASE WHEN b THEN 1 END": Update(T, "u", (("`a`", "CASE WHEN b THEN 1 END"),), None),
     "INSERT INTO t VALUES (1, 'a')": Insert(T, False, "VALUES (1, 'a')"),
     "INSERT INTO TABLE t (a, b) SELECT 1, 2": Insert(T, False, "SELECT 1, 2", ("a", "b")),
-    "INSERT INTO table VALUES (1)": Insert(TableName("table"), False, "VALUES (1)"),
-    "INSERT OVERWRITE table (a) SELECT 1": Insert(TableName("table"), True, "SELECT 1", ("a",)),
-    "INSERT INTO TABLE table SELECT 1": Insert(TableName("table"), False, "SELECT 1"),
+    "INSERT INTO table VALUES (1)": Insert(TableName(None, ("table",)), False, "VALUES (1)"),
+    "INSERT OVERWRITE table (a) SELECT 1": Insert(TableName(None, ("table",)), True, "SELECT 1", ("a",)),
+    "INSERT INTO TABLE table SELECT 1": Insert(TableName(None, ("table",)), False, "SELECT 1"),
     "INSERT INTO t WITH (a = 'b', 'c.d' 1) PARTITION (p) SELECT 1": Insert(
         T, False, "SELECT 1", partition=(("p", None),), options={"a": "b", "c.d": "1"}
     ),

@@ -312,7 +312,9 @@ def _definition(data_type: DataType) -> object:
     """Return what a statement defines of a type: of structs the names, NOT NULL, comments and types of the fields, in their order."""
     match data_type:
         case StructType(fields):
-            return tuple((field.name, field.nullable, field.metadata.get(_COMMENT), _definition(field.data_type)) for field in fields)
+            return tuple(
+                (field.name, field.nullable, field.metadata.get(_COMMENT), _definition(field.data_type)) for field in fields
+            )
         case ArrayType(element):
             return ArrayType, _definition(element)
         case MapType(key, value):

@@ -120,7 +120,10 @@ def folder_request(
         time_zone=str(spark.conf.get("spark.sql.session.timeZone")),
         bad_values_are_null=_is_on(spark, "partitionValues.ignoreCastFailure", False),
         use_stream_log=_is_on(spark, "useMetadataLog", True),
-        configuration={**insert_request(WriterCall("Append"), without_application(settings)).options.properties, **(properties or {})},
+        configuration={
+            **insert_request(WriterCall("Append"), without_application(settings)).options.properties,
+            **(properties or {}),
+        },
     )
 
 

@@ -98,7 +98,10 @@ def test_types_inside_arrays_and_maps_are_compared_with_their_path():
 
 @pytest.mark.parametrize("wrapped", [lambda part: part, ArrayType, lambda part: MapType(P("string"), part)])
 def test_a_nested_field_that_the_table_lacks_is_found_before_values_are_cast(wrapped):
-    table, more = struct(s=wrapped(struct(a=P("integer")))), struct(s=wrapped(struct(a=P("string"), b=P("date"))), other=P("date"))
+    table, more = (
+        struct(s=wrapped(struct(a=P("integer")))),
+        struct(s=wrapped(struct(a=P("string"), b=P("date"))), other=P("date")),
+    )
     check_nested_fields(struct(S=wrapped(struct(A=P("string")))), table)
     with pytest.raises(SchemaMismatch, match=r"'s.*\.b' \(date\)") as raised:
         check_nested_fields(more, table)

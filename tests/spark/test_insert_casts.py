@@ -77,6 +77,30 @@ def test_every_entry_point_by_name_of_the_table_casts_values(spark, table):
         assert rows(spark, name) == [ROW]
 
 
+@pytest.mark.every_case
+def test_no_cast_drops_a_nested_field_that_the_table_lacks(either_session):
+    spark, value = either_session, "named_struct('a', 1, 'b', 'lost')"
+    for kind, more in (
+        ("STRUCT<a: INT>", value),
+        ("ARRAY<STRUCT<a: INT>>", f"array({value})"),
+        ("MAP<STRING, STRUCT<a: INT>>", f"map('k', {value})"),
+    ):
+        spark.sql("DROP TABLE IF EXISTS nested_fields")
+        spark.sql(f"CREATE TABLE nested_fields (n {kind}) USING delta")
+        query = f"SELECT {more} AS n"
+        for write in (
+            lambda query=query: spark.sql(f"INSERT INTO nested_fields {query}"),
+            lambda query=query: spark.sql(f"INSERT INTO nested_fields BY NAME {query}"),
+            lambda query=query: spark.sql(query).write.format("delta").mode("append").saveAsTable("nested_fields"),
+            lambda query=query: spark.sql(query).write.insertInto("nested_fields"),
+            lambda query=query: spark.sql(query).writeTo("nested_fields").append(),
+        ):
+            with pytest.raises(SchemaMismatch, match=r"(?s)DELTA_METADATA_MISMATCH.*'n.*b' \(string\)"):
+                write()
+        assert spark.table("nested_fields").collect() == []
+    spark.sql("DROP TABLE nested_fields")
+
+
 def test_writes_by_path_and_replacements_cast_nothing(spark, table, tmp_path):
     name, path = table("id INT"), str(tmp_path / "t")
     spark.sql(f"CREATE TABLE delta.`{path}` (id INT) USING delta")

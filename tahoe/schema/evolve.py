@@ -361,8 +361,8 @@ def _incompatible(data: DataType, table: DataType, path: tuple[str, ...]) -> Sch
     remedy = (
         f"Set mergeSchema to make it {data}."
         if table == _VOID
-        else f"Cast the data to {table}, or overwrite the table with overwriteSchema to change the column's type (mergeSchema adds "
-        "columns but does not change types)."
+        else f"Cast the data to {table}, or overwrite the table with overwriteSchema to change the column's type (mergeSchema does "
+        "not make this change)."
     )
     return SchemaMismatch(
         f"Column '{name}' has type {table} in the table and {data} in the data, which cannot be stored in it. {remedy}",

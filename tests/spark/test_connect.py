@@ -107,6 +107,22 @@ def test_functions_of_several_rows_are_no_values(connect: Any, tmp_path: Path) -
     assert Table(path).version() == 0
 
 
+def test_relative_paths_are_those_of_the_client(connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with remote():
+        connect.range(3).write.format("delta").save("written")
+        for reader in (connect.read.format("delta"), connect.read.format("delta").option("path", "written")):
+            path = None if reader._options else "written"
+            assert reader.load(path).count() == reader.load(path).count() == 3
+        assert connect.read.format("delta").load("./written@v0").count() == 3
+        for target, start in (("copied", "copied"), ("copied again", None)):
+            writer = connect.readStream.format("delta").load("written").writeStream.format("delta").trigger(availableNow=True)
+            writer = writer.option("checkpointLocation", f"{tmp_path}/checkpoint {target}")
+            (writer if start else writer.option("path", target)).start(start).awaitTermination()
+            assert connect.read.format("delta").load(target).count() == 3
+    assert {"copied", "copied again", "written"} <= {path.name for path in tmp_path.iterdir()}
+
+
 class TestNames:
     def test_a_managed_table_lives_from_create_to_drop(self, connect: Any) -> None:
         with remote():

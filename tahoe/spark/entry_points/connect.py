@@ -59,7 +59,7 @@ from tahoe.spark.entry_points.wrapping import bound_arguments, enabled_table, is
 from tahoe.spark.entry_points.writing import configure
 from tahoe.spark.jvm.storage import after_remote_commits, describe_commits, reach_storage_by, reaches_storage_by_server
 from tahoe.spark.names.entries import parts_of, table_named
-from tahoe.spark.names.options import ReadRequest, path_option, read_request, travelling
+from tahoe.spark.names.options import ReadRequest, path_of_client, path_option, read_request, resolve_path_option, travelling
 from tahoe.spark.names.server_catalog import SESSION_CATALOG, ServerEntry, delta_entries, server_entry
 from tahoe.spark.names.settings import LATE_RANGES, is_on, settings_of, settings_read_once, user_metadata_of
 from tahoe.spark.names.temporary_views import copy_views, forget_view, note_view
@@ -147,7 +147,8 @@ def _load(original: Callable[..., Any], reader: Any, *positional: Any, **named: 
     if sent := _settings_for(spark, reader):
         reader.option(SESSION_SETTINGS, json.dumps(sent))
     reader._options = in_utc(spark, without_secrets(spark, reader._options))
-    return original(reader, arguments["path"], "delta")
+    resolve_path_option(reader._options)
+    return original(reader, None if arguments["path"] is None else path_of_client(path), "delta")
 
 
 def _settings_for(spark: Any, reader: Any) -> dict[str, str]:

@@ -34,7 +34,7 @@ from tahoe.spark.entry_points.wrapping import bound_arguments, configure_stream,
 from tahoe.spark.executors.file_settings import FILE_SETTINGS
 from tahoe.spark.executors.shipped import BatchFunction
 from tahoe.spark.names.entries import parts_of
-from tahoe.spark.names.options import path_option
+from tahoe.spark.names.options import path_of_client, path_option, resolve_path_option
 from tahoe.spark.names.settings import settings_of, settings_read_once
 from tahoe.spark.portable.data_source_options import CLUSTER_BY, PARTITION_BY, SESSION_SETTINGS, TIME_ZONE, option_of, without_own
 from tahoe.spark.sink.sink_request import path_of_stream, sink_request
@@ -82,7 +82,8 @@ def _start(original: Callable[..., Any], writer: Any, *positional: Any, **named:
             operation._child = rows.frame._plan
             writer.options(**rows.options)
         proto.options.update(without_secrets(spark, proto.options))
-        return original(writer, arguments["path"])
+        resolve_path_option(proto.options)
+        return original(writer, None if arguments["path"] is None else path_of_client(path))
 
 
 def _is_for_function(proto: Any) -> bool:

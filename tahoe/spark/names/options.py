@@ -6,7 +6,7 @@ Names are case-insensitive. Options of neither Delta nor Tahoe are passed to Had
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -14,6 +14,7 @@ from tahoe.base.exceptions import InvalidRequest, Unsupported
 from tahoe.schema.widening import WIDENING_MODES
 from tahoe.settings.dataframe_options import FEED_RANGE, STREAM_READER_OPTIONS, check_reader_options
 from tahoe.settings.warn_once import warn_once
+from tahoe.store.location import table_url
 
 AUTO_MERGE = "spark.databricks.delta.schema.autoMerge.enabled"
 """The session setting that enables schema evolution for every write and MERGE."""
@@ -177,6 +178,17 @@ def widening_mode(text: str | None) -> str:
 def path_option(options: Mapping[str, str]) -> str | None:
     """Return the path in the options."""
     return next((value for key, value in options.items() if key.lower() == "path"), None)
+
+
+def path_of_client(path: str) -> str:
+    """Return a relative path as the URL below this process's working directory, where the client commits; a server has another directory."""
+    return path if path.startswith("/") or ":" in path.partition("/")[0] else table_url(path)
+
+
+def resolve_path_option(options: MutableMapping[str, str]) -> None:
+    """Apply `path_of_client` to the path in the options."""
+    for key in [key for key in options if key.lower() == "path"]:
+        options[key] = path_of_client(options[key])
 
 
 def milliseconds(timestamp: datetime) -> int:

@@ -187,7 +187,7 @@ def _reference(cursor: Cursor, *, takes_alias: bool) -> Reference | None:
     start = cursor.peek().start
     in_brackets = is_stream and cursor.take_symbol("(")
     named = name_at(cursor)
-    is_named_table = cursor.comes("TABLE") and not cursor.peek(1).is_symbol("(")
+    is_named_table = cursor.comes("TABLE") and not (cursor.peek(1).is_symbol("(") or cursor.peek(-1).is_symbol("("))
     if named is None or (cursor.peek().is_word("LATERAL", *QUERY_WORDS) and not is_named_table):
         return None
     name, count = named

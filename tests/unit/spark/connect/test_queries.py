@@ -41,6 +41,8 @@ QUERIES = {
     "SELECT * FROM range(3) JOIN LATERAL (SELECT 1)": [],
     "SELECT * FROM (SELECT * FROM t) q": [("t", None, None, True)],
     "SELECT * FROM (TABLE t) x JOIN (FROM u)": [("t", None, None, False), ("u", None, None, True)],
+    "SELECT * FROM table JOIN table AS t ON a = b": [("table", None, None, True), ("table", None, None, False)],
+    "SELECT * FROM TABLE(range(3)), t": [("t", None, None, True)],
     "SELECT extract(YEAR FROM d), trim(BOTH f(x) FROM s), substring((SELECT a FROM u) FROM 2 FOR 3) FROM t": [
         ("u", None, None, True),
         ("t", None, None, True),

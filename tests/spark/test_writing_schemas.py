@@ -82,13 +82,20 @@ class TestSchemas:
             ("timestamp", "timestamp_ntz'2026-01-01 00:00:00'"),
             ("string", "1"),
             ("long", "1"),
-            ("byte", "1"),
         ],
     )
     def test_types_inside_of_types_must_be_the_same_too(self, spark, path, columns, written):
         write(spark.createDataFrame([], f"v {columns}"), path)
         with pytest.raises(SchemaMismatch, match="DELTA_FAILED_TO_MERGE_FIELDS"):
             write(spark.sql(f"SELECT {written} AS v"), path)
+
+    def test_a_column_of_bytes_takes_integers_with_merge_schema_only(self, spark, path):
+        write(spark.createDataFrame([], "v byte"), path)
+        with pytest.raises(SchemaMismatch, match="DELTA_METADATA_MISMATCH.*set mergeSchema to make the column integer"):
+            write(spark.sql("SELECT 300 AS v"), path)
+        write(spark.sql("SELECT 300 AS v"), path, mergeSchema="true")
+        assert load(spark, path).collect() == [(300,)]
+        assert load(spark, path).schema.simpleString() == "struct<v:int>"
 
     @pytest.mark.filterwarnings("ignore::tahoe.exceptions.TahoeWarning")
     def test_replace_where_means_nothing_to_an_append_but_stands_in_the_history(self, spark, path):

@@ -91,7 +91,7 @@ class TestSchemas:
 
     def test_a_column_of_bytes_takes_integers_with_merge_schema_only(self, spark, path):
         write(spark.createDataFrame([], "v byte"), path)
-        with pytest.raises(SchemaMismatch, match="DELTA_METADATA_MISMATCH.*set mergeSchema to make the column integer"):
+        with pytest.raises(SchemaMismatch, match=r"DELTA_METADATA_MISMATCH.*set mergeSchema to make the column integer"):
             write(spark.sql("SELECT 300 AS v"), path)
         write(spark.sql("SELECT 300 AS v"), path, mergeSchema="true")
         assert load(spark, path).collect() == [(300,)]
